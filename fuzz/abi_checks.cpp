@@ -254,6 +254,7 @@ std::string check_paged(const AbiEntries &entries, const assay_paged_params &p, 
     calls.require("a workspace that is too small is supported");
   check_no_room(calls, p, entries.v2_plan, entries.v2_plan_size);
   check_no_room(calls, p, entries.tree_plan, entries.tree_plan_size);
+  check_no_room(calls, p, entries.tree_lengths, entries.tree_plan_size);
   assay_paged_choice choice{-1, -1, {}};
   const int64_t total = read_value(in), longest = read_value(in);
   const assay_status chosen =

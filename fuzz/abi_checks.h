@@ -17,6 +17,7 @@ struct AbiEntries {
   Call<assay_paged_params> v2 = assay_paged_attention_v2;
   Call<assay_paged_params> tree = assay_tree_attention;
   Call<assay_paged_params> tree_plan = assay_tree_attention_plan;
+  Call<assay_paged_params> tree_lengths = assay_tree_attention_plan_lengths;
   Call<assay_cascade_params> cascade = assay_cascade_attention;
   Call<assay_merge_state_params> merge_state = assay_merge_state;
   Call<assay_merge_states_params> merge_states = assay_merge_states;

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "fuzz/paths/plan_run.h"
+#include "kernels/plan/host_plan.h"
 #include "kernels/plan/tests/tree_audit.h"
 
 namespace assay::fuzz {
@@ -55,7 +56,11 @@ TreeCase decode_tree_case(ByteReader &in) {
 }
 
 std::string tree_difference(const TreeCase &c, const HostTree &host) {
-  PlannerRun device = run_tree_planner(c.input());
+  const SplitPlanShape own{.batch = c.shape.batch,
+                           .head_tiles = c.shape.kv_heads,
+                           .workers = c.shape.blocks,
+                           .tile = c.shape.tile};
+  PlannerRun device = run_tree_planner(c.input(), own);
   if (!device.hazard.empty()) return "the device planner: " + device.hazard;
   const TreeOutput tree = tree_output(c.shape, device.plan.data());
   const PrefixTree view = host.view();
@@ -72,6 +77,10 @@ std::string tree_difference(const TreeCase &c, const HostTree &host) {
         differ(tree.members + item.first_member, view.members + item.first_member,
                item.rows / c.shape.query_rows))
       return "members" + of_the_host;
+  const HostPlan plan(own, c.lens.data(), host.covered());
+  if (differ(device.plan.data() + own_plan_offset(c.shape),
+             static_cast<const std::byte *>(plan.data()), static_cast<int64_t>(plan.bytes())))
+    return "own keys" + of_the_host;
   return "";
 }
 

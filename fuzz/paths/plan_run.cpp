@@ -58,20 +58,24 @@ PlannerRun run_planner(const SplitPlanShape &shape, std::span<const int32_t> len
       stream, config, [&] { n_simt::plan_kernel<n_simt::kPlanThreads>(params); }, plan, bytes);
 }
 
-PlannerRun run_tree_planner(const TreeInput &in) {
+PlannerRun run_tree_planner(const TreeInput &in, const SplitPlanShape &own) {
   constexpr int kThreads = 64; // a device has 1,024; the batches of the fuzzer are smaller
   simt::Stream stream;
   const auto batch = static_cast<size_t>(in.shape.batch);
-  const auto bytes = static_cast<size_t>(prefix_tree_layout(in.shape).bytes);
+  const size_t tree_bytes = own_plan_offset(in.shape);
+  const auto bytes = tree_bytes + static_cast<size_t>(plan_layout(own).bytes);
   void *plan = plan_buffer(stream, bytes);
   n_simt::TreeKernelParams params;
   params.input = {in.shape, page_table(stream, in),
                   read_only(stream, {in.seq_lens, batch}, "seq_lens"), in.page_table_stride,
                   nullptr};
   params.output = tree_output(in.shape, plan);
+  params.plan =
+      n_simt::plan_params(own, params.input.seq_lens, static_cast<std::byte *>(plan) + tree_bytes,
+                          params.output.covered);
   simt::LaunchConfig config;
   config.block = kThreads;
-  config.shared_bytes = sizeof(TreeScratch);
+  config.shared_bytes = sizeof(n_simt::TreeKernelStorage);
   return run(
       stream, config, [&] { n_simt::tree_kernel<kThreads>(params); }, plan, bytes);
 }

@@ -34,7 +34,7 @@
 #include <string.h>
 
 #define ASSAY_ABI_MAJOR 0
-#define ASSAY_ABI_MINOR 13
+#define ASSAY_ABI_MINOR 14
 
 #ifdef __cplusplus
 extern "C" {
@@ -236,6 +236,12 @@ typedef struct assay_paged_choice {
  * call without a plan plans inside. Calls that share a plan must follow each other on one stream.
  * Sizes as for v2.
  *
+ * assay_tree_attention_plan_lengths plans again where lengths have only grown: plan holds what one
+ * of the two planners wrote for these shapes, options and requests, and the pages of what they
+ * share are the same. The tree stays, and all other keys are dealt out by the new lengths: pages
+ * that have filled up since are private until assay_tree_attention_plan runs again. Of pointers it
+ * looks at kv.seq_lens and plan alone, and at no stride.
+ *
  * num_splits 0: keys are shared as far as a model of bytes and work says that it pays; a batch that
  * shares nothing is computed as in paged_attention_v2. num_splits > 0: all that can be shared is,
  * the longest part of the tree in so many splits of whole tiles (128 keys, 64 with head_dim 256),
@@ -432,6 +438,7 @@ assay_status assay_paged_attention_v2(const assay_paged_params *params);
 assay_status assay_paged_attention_v2_plan(const assay_paged_params *params);
 assay_status assay_tree_attention(const assay_paged_params *params);
 assay_status assay_tree_attention_plan(const assay_paged_params *params);
+assay_status assay_tree_attention_plan_lengths(const assay_paged_params *params);
 assay_status assay_cascade_attention(const assay_cascade_params *params);
 assay_status assay_merge_state(const assay_merge_state_params *params);
 assay_status assay_merge_states(const assay_merge_states_params *params);

@@ -73,6 +73,12 @@ extern "C" {
   }
 #include "kernels/api/kernels.def"
 
+assay_status assay_tree_attention_plan_lengths(const assay_paged_params *params) {
+  return with_current_struct(params, [](const assay_paged_params *current) {
+    return run_call<TreeLengthsPlan>(table_for(current).tree_attention_plan, current);
+  });
+}
+
 assay_status assay_exchange_states_window_size(const assay_exchange_params *params,
                                                uint64_t *bytes) {
   return write_size(&ExchangeStates::window_size, params, bytes);

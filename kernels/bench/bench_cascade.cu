@@ -96,12 +96,13 @@ struct FlatKernel {
   using Call = assay_status (*)(const assay_paged_params *);
   using Size = assay_status (*)(const assay_paged_params *, uint64_t *);
   const char *name;
-  Call run, supports, plan;
+  Call run, supports, plan, plan_lengths;
   Size workspace_size, plan_size;
 };
 constexpr FlatKernel kFlatKernel = {kFlat,
                                     &assay_paged_attention_v2,
                                     &assay_paged_attention_v2_supports,
+                                    &assay_paged_attention_v2_plan,
                                     &assay_paged_attention_v2_plan,
                                     &assay_paged_attention_v2_workspace_size,
                                     &assay_paged_attention_v2_plan_size};
@@ -109,6 +110,7 @@ constexpr FlatKernel kTreeKernel = {kTree,
                                     &assay_tree_attention,
                                     &assay_tree_attention_supports,
                                     &assay_tree_attention_plan,
+                                    &assay_tree_attention_plan_lengths,
                                     &assay_tree_attention_workspace_size,
                                     &assay_tree_attention_plan_size};
 
@@ -125,7 +127,7 @@ public:
     for (int set = 0; set < data.layout.sets(); ++set)
       plans_.push_back(std::make_unique<DeviceArray<char>>(bytes));
     for (int set = 0; set < data.layout.sets(); ++set)
-      plan(set);
+      plan(set, kernel.plan);
   }
 
   assay_paged_params params(int set) const {
@@ -142,9 +144,9 @@ public:
     return p;
   }
 
-  void plan(int set) const {
+  void plan(int set, FlatKernel::Call planner) const {
     const assay_paged_params p = params(set);
-    check_status(kernel_.plan(&p), "plan");
+    check_status(planner(&p), "plan");
   }
   void run(int set) const {
     const assay_paged_params p = params(set);
@@ -200,8 +202,12 @@ void run_flat(const CascadeData &data, const Options &options, CellResult &resul
   const FlatCalls tree(data, kTreeKernel, 0);
   measure(kTree, tree);
   if (options.host_only) return;
-  result.plan_us = graph_median_us(data.stream, std::max(sets, 4), options.replays,
-                                   [&](int i) { tree.plan(i % sets); });
+  const auto plan_us = [&](FlatKernel::Call planner) {
+    return graph_median_us(data.stream, std::max(sets, 4), options.replays,
+                           [&](int i) { tree.plan(i % sets, planner); });
+  };
+  result.plan_us = plan_us(kTreeKernel.plan);
+  result.plan_lengths_us = plan_us(kTreeKernel.plan_lengths);
   if (options.judge) {
     result.verified[kFlat] = flat.verify(options.judge);
     result.verified[kTree] = tree.verify(options.judge);

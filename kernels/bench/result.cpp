@@ -19,9 +19,13 @@ Json decode_json(const CellResult &r, const Timing &t) {
 }
 
 Json cascade_json(const CellResult &r, const Timing &t) {
-  return {{"flops", r.flops},         {"read_us", r.floor.us},
-          {"flops_us", r.flops_us()}, {"tflops", static_cast<double>(r.flops) / t.us * 1e-6},
-          {"plan_us", r.plan_us},     {"times_floor", t.us / r.floor_us()}};
+  return {{"flops", r.flops},
+          {"read_us", r.floor.us},
+          {"flops_us", r.flops_us()},
+          {"tflops", static_cast<double>(r.flops) / t.us * 1e-6},
+          {"plan_us", r.plan_us},
+          {"plan_lengths_us", r.plan_lengths_us},
+          {"times_floor", t.us / r.floor_us()}};
 }
 
 Json merge_json(const CellResult &r, const Timing &t) {

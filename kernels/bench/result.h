@@ -29,6 +29,7 @@ struct CellResult {
   uint64_t bytes = 0;                    // that a call must move
   uint64_t flops = 0;                    // FLOPs of a cascade
   double plan_us = 0;                    // time of a plan of decode or of a tree
+  double plan_lengths_us = 0;            // of a plan that keeps its tree
   Timing floor;                          // plain read of what must be read
   double plain_us = 0;                   // merges: plain kernel that reads and writes the same
   std::map<std::string, Timing> kernels; // "paged_attention_v2" -> its timing

@@ -3,8 +3,7 @@
 // block, with a barrier behind it. The host runs each step in a loop.
 #pragma once
 
-#include "kernels/plan/plan_build.h"
-#include "kernels/plan/tree_scratch.h"
+#include "kernels/plan/write_prefix_tree.h"
 
 namespace assay {
 
@@ -17,18 +16,23 @@ namespace assay {
 ///   sum(n, f)                returns the sum of f(i) for all i below n
 ///   least(n, f)              returns the smallest f(i) that is not negative, or -1. Both may also
 ///                            be called outside each_by_warp
+///   sort(keys, n)            sorts scratch memory, which has room for a power of two of keys
+///   prefix(n, f, sums)       writes the sum of all f(o) with o < i to sums[i], and returns that of
+///                            all. It is called outside each_by_warp
 ///   shared_pages(in, a, b, first, count)   returns how many pages the rows a and b of the page
 ///                            table begin with alike. Both rows have at least `count` pages, and
 ///                            the first `first` are known to be alike
 template <class Side>
-class TreeFinder {
+class TreeFinder : TreeWriter<Side> {
+  using TreeWriter<Side>::get, TreeWriter<Side>::set, TreeWriter<Side>::in_, TreeWriter<Side>::s_,
+      TreeWriter<Side>::out_, TreeWriter<Side>::t_, TreeWriter<Side>::side_;
+
 public:
-  ASSAY_HOST_DEVICE TreeFinder(const TreeInput &in, const TreeOutput &out, TreeScratch &scratch,
-                               Side side)
-      : in_(in), s_(in.shape), out_(out), t_(scratch), side_(side) {}
+  using TreeWriter<Side>::TreeWriter;
 
   ASSAY_HOST_DEVICE void run() {
     side_.each(s_.batch, [&](int r) {
+      set(t_.pages + r, pages_of(r));
       set(t_.group + r, 0);
       set(t_.page + r, 0);
       set(t_.begin + r, 0);
@@ -41,39 +45,25 @@ public:
       if (round > 0) nodes += add_nodes(round - 1, nodes);
       if (!descend()) break;
     }
-    write(is_worth_it(nodes) ? nodes : 0);
+    this->write(nodes);
   }
 
 private:
   static_assert(kMaxTreeBatch <= 1 << kSpotBits);
 
-  template <class T>
-  ASSAY_HOST_DEVICE T get(const T *p) const {
-    return side_.get(p);
-  }
-  template <class T>
-  ASSAY_HOST_DEVICE void set(T *p, T value) const {
-    side_.set(p, value);
-  }
   /// Pages of a request that can be shared: those whose keys its first query token sees.
   ASSAY_HOST_DEVICE int32_t pages_of(int r) const {
     const int32_t keys = side_.load(in_.seq_lens + r) - (s_.q_len - 1);
     return keys > 0 ? keys / s_.page_size : 0;
   }
-  ASSAY_HOST_DEVICE PrefixNode node(int32_t n) const {
-    const PrefixNode *p = t_.nodes + n;
-    return {get(&p->request), get(&p->first_member), get(&p->members),
-            get(&p->copies),  get(&p->begin),        get(&p->end)};
-  }
-  /// Stands inside each_by_warp.
   ASSAY_HOST_DEVICE void set_node(int32_t n, const PrefixNode &node) const {
     PrefixNode *p = t_.nodes + n;
-    side_.set_by_one(&p->request, node.request);
-    side_.set_by_one(&p->first_member, node.first_member);
-    side_.set_by_one(&p->members, node.members);
-    side_.set_by_one(&p->copies, node.copies);
-    side_.set_by_one(&p->begin, node.begin);
-    side_.set_by_one(&p->end, node.end);
+    set(&p->request, node.request);
+    set(&p->first_member, node.first_member);
+    set(&p->members, node.members);
+    set(&p->copies, node.copies);
+    set(&p->begin, node.begin);
+    set(&p->end, node.end);
   }
   ASSAY_HOST_DEVICE const int32_t *list_of(int r) const {
     return in_.list_of(r, [&](const int32_t *p) { return side_.load(p); });
@@ -83,28 +73,61 @@ private:
   }
 
   /// Finds the groups of the next round: the requests of a group that have the same next page. A
-  /// request without a next page, or alone with it, shares no more.
+  /// request without a next page, or alone with it, shares no more. Such requests are neighbours
+  /// once all are sorted by group, next page and index.
   ASSAY_HOST_DEVICE void find_next(bool last) {
     side_.each(s_.batch, [&](int r) {
       const int32_t page = get(t_.page + r), group = get(t_.group + r);
-      int64_t tag = -1;
-      if (!last && group >= 0 && pages_of(r) > page)
-        tag = int64_t{group} << 32 | static_cast<uint32_t>(side_.load(list_of(r) + page));
-      set(t_.tag + r, tag);
+      int64_t key = kNoPage;
+      if (!last && group >= 0 && get(t_.pages + r) > page)
+        key = first_key(group) |
+              int64_t{static_cast<uint32_t>(side_.load(list_of(r) + page))} << kSpotBits | r;
+      set(t_.key + r, key);
+      set(t_.next + r, -1);
     });
-    side_.each(s_.batch, [&](int r) {
-      const int64_t tag = get(t_.tag + r);
-      int32_t first = -1, size = 0, rank = 0;
-      for (int o = 0; tag >= 0 && o < s_.batch; ++o)
-        if (get(t_.tag + o) == tag) {
-          if (size == 0) first = o;
-          ++size;
-          rank += o < r ? 1 : 0;
-        }
-      set(t_.next + r, size > 1 ? first : -1);
-      set(t_.next_size + r, size);
-      set(t_.next_rank + r, rank);
+    side_.sort(t_.key, s_.batch);
+    side_.each(s_.batch, [&](int i) {
+      const int64_t key = get(t_.key + i);
+      if (key == kNoPage || (is_first(i) && is_first(i + 1))) return;
+      const int first = place_of(key >> kSpotBits << kSpotBits);
+      const int end = place_of(((key >> kSpotBits) + 1) << kSpotBits);
+      const int32_t r = request_of(key);
+      set(t_.next + r, request_of(get(t_.key + first)));
+      set(t_.next_size + r, static_cast<int32_t>(end - first));
+      set(t_.next_rank + r, static_cast<int32_t>(i - first));
+      if (i == first) set(t_.first + r, static_cast<int32_t>(first));
     });
+    side_.prefix(
+        s_.batch + 1, [&](int i) { return i < s_.batch && is_first(i) ? 1 : 0; }, t_.firsts);
+  }
+
+  ASSAY_HOST_DEVICE static int64_t first_key(int32_t group) { return int64_t{group} << 42; }
+  ASSAY_HOST_DEVICE static int32_t request_of(int64_t key) {
+    return static_cast<int32_t>(key & (kMaxTreeBatch - 1));
+  }
+  /// Whether the key at a place is the first with its group and page, or none.
+  ASSAY_HOST_DEVICE bool is_first(int i) const {
+    if (i == 0 || i == s_.batch) return true;
+    return get(t_.key + i) >> kSpotBits != get(t_.key + i - 1) >> kSpotBits;
+  }
+  /// The place of the first key that is not smaller.
+  ASSAY_HOST_DEVICE int place_of(int64_t key) const {
+    int low = 0, high = s_.batch;
+    while (low < high) {
+      const int mid = (low + high) / 2;
+      if (get(t_.key + mid) >= key)
+        high = mid;
+      else
+        low = mid + 1;
+    }
+    return low;
+  }
+
+  /// How often the newest keys of a group would be read without a node: once for each of its next
+  /// pages, and once for each request without a next page.
+  ASSAY_HOST_DEVICE int32_t copies_of(int32_t group) const {
+    const int first = place_of(first_key(group)), end = place_of(first_key(group + 1));
+    return get(t_.size + group) - (end - first) + get(t_.firsts + end) - get(t_.firsts + first);
   }
 
   /// Whether a request leads a group whose newest keys become a node.
@@ -114,32 +137,25 @@ private:
 
   /// Makes a node of the newest keys of each group, where that pays. Returns the number of nodes.
   ASSAY_HOST_DEVICE int32_t add_nodes(int level, int32_t before) {
-    side_.each_by_warp(s_.batch, [&](int r) {
+    side_.each(s_.batch, [&](int r) {
       if (get(t_.group + r) != r) return;
-      PrefixNode node{};
-      node.request = r;
-      node.begin = get(t_.begin + r);
-      node.end = end_of_group(r);
-      node.members = get(t_.size + r);
-      node.copies = side_.sum(s_.batch, [&](int o) {
-        const bool reads = get(t_.next + o) < 0 || get(t_.next + o) == o;
-        return get(t_.group + o) == r && reads ? 1 : 0;
-      });
-      side_.set_by_one(t_.copies + r, is_worth_a_node(s_, node) ? node.copies : 0);
+      const PrefixNode node{
+          r, 0, get(t_.size + r), copies_of(r), get(t_.begin + r), end_of_group(r)};
+      set(t_.copies + r, is_worth_a_node(s_, node) ? node.copies : 0);
     });
-    side_.each_by_warp(s_.batch, [&](int r) {
+    constexpr int kCount = 1 << 16; // nodes are counted above it, and their members below
+    const int32_t added = side_.prefix(
+        s_.batch, [&](int r) { return leads_node(r) ? kCount + get(t_.size + r) : 0; }, t_.value);
+    side_.each(s_.batch, [&](int r) {
       if (!leads_node(r)) return;
-      const int32_t index = before + side_.sum(r, [&](int o) { return leads_node(o) ? 1 : 0; });
-      const int32_t first =
-          side_.sum(r, [&](int o) { return leads_node(o) ? get(t_.size + o) : 0; });
-      side_.set_by_one(t_.value + r, index);
-      set_node(index, {r, level * s_.batch + first, get(t_.size + r), get(t_.copies + r),
-                       get(t_.begin + r), end_of_group(r)});
+      const int32_t sums = get(t_.value + r);
+      set_node(before + sums / kCount, {r, level * s_.batch + sums % kCount, get(t_.size + r),
+                                        get(t_.copies + r), get(t_.begin + r), end_of_group(r)});
     });
     side_.each(s_.batch, [&](int r) {
       const int32_t group = get(t_.group + r);
       if (group < 0 || get(t_.copies + group) == 0) return;
-      const int32_t index = get(t_.value + group), rank = get(t_.rank + r);
+      const int32_t index = before + get(t_.value + group) / kCount, rank = get(t_.rank + r);
       side_.store(out_.members + get(&t_.nodes[index].first_member) + rank,
                   static_cast<int32_t>(r));
       int l = 0;
@@ -148,7 +164,7 @@ private:
       set(t_.spot[l] + r, index << kSpotBits | rank);
       set(t_.begin + r, end_of_group(r));
     });
-    return side_.sum(s_.batch, [&](int r) { return leads_node(r) ? 1 : 0; });
+    return added / kCount;
   }
 
   /// Moves to the groups of the next round. Returns whether there are any.
@@ -156,15 +172,16 @@ private:
     side_.each_by_warp(s_.batch, [&](int r) {
       const int32_t first = get(t_.next + r);
       if (first < 0) return;
-      const int32_t own = pages_of(r), others = pages_of(first), page = get(t_.page + r);
+      const int32_t own = get(t_.pages + r), others = get(t_.pages + first);
       const int32_t both = own < others ? own : others;
       side_.set_by_one(t_.value + r,
-                       first == r ? own : side_.shared_pages(in_, r, first, page + 1, both));
+                       first == r ? own
+                                  : side_.shared_pages(in_, r, first, get(t_.page + r) + 1, both));
     });
     side_.each_by_warp(s_.batch, [&](int r) {
       if (get(t_.next + r) != r) return;
-      side_.set_by_one(t_.copies + r, side_.least(s_.batch, [&](int o) {
-        return get(t_.next + o) == r ? get(t_.value + o) : -1;
+      side_.set_by_one(t_.copies + r, side_.least(get(t_.next_size + r), [&](int i) {
+        return get(t_.value + request_of(get(t_.key + get(t_.first + r) + i)));
       }));
     });
     side_.each(s_.batch, [&](int r) {
@@ -177,101 +194,6 @@ private:
     });
     return side_.sum(s_.batch, [&](int r) { return get(t_.group + r) >= 0 ? 1 : 0; }) > 0;
   }
-
-  ASSAY_HOST_DEVICE bool is_worth_it(int32_t nodes) const {
-    int64_t gain = 0;
-    for (int32_t n = 0; n < nodes; ++n)
-      gain += gain_of(s_, node(n));
-    return nodes > 0 && (s_.splits > 0 || gain > kH200.min_gain);
-  }
-
-  /// The tiles of an item: the cheapest of the candidates that fit, or 0 where none fits.
-  ASSAY_HOST_DEVICE int32_t choose_tiles(int32_t nodes) {
-    int32_t longest = 0;
-    for (int32_t n = 0; n < nodes; ++n) {
-      const PrefixNode found = node(n);
-      const int32_t tiles = tiles_of(found.end - found.begin, s_.tile);
-      if (tiles > longest) longest = tiles;
-    }
-    side_.each(kMaxNodeSplits, [&](int i) {
-      // The last candidate does not cut at all, in case a forced number of splits does not fit.
-      const int32_t tiles = i + 1 == kMaxNodeSplits ? longest : candidate_tiles(s_, longest, i);
-      int64_t items = 0, states = 0;
-      for (int32_t n = 0; n < nodes; ++n) {
-        const PrefixNode found = node(n);
-        const int32_t splits = node_splits(s_, found, tiles);
-        items += node_items(s_, found, splits);
-        states += node_states(s_, found, splits);
-      }
-      int64_t cost = 0; // 0: does not fit
-      if (items <= kMaxTreeItems && states <= s_.max_rows)
-        cost = s_.splits > 0 ? i + int64_t{1}
-                             : cut_cost(s_, items, states, tiles, (longest + tiles - 1) / tiles);
-      set(t_.cost + i, cost);
-    });
-    int best = -1;
-    for (int i = 0; i < kMaxNodeSplits; ++i)
-      if (get(t_.cost + i) > 0 && (best < 0 || get(t_.cost + i) < get(t_.cost + best))) best = i;
-    if (best < 0) return 0;
-    return best + 1 == kMaxNodeSplits ? longest : candidate_tiles(s_, longest, best);
-  }
-
-  /// Sums, for every node, the items and the states of the nodes in front of it.
-  ASSAY_HOST_DEVICE void sum_nodes(int32_t nodes, int32_t tiles) {
-    side_.each(nodes + 1, [&](int n) {
-      int64_t items = 0, states = 0;
-      for (int32_t o = 0; o < n; ++o) {
-        const PrefixNode found = node(o);
-        const int32_t splits = node_splits(s_, found, tiles);
-        items += node_items(s_, found, splits);
-        states += node_states(s_, found, splits);
-      }
-      set(t_.items + n, static_cast<int32_t>(items));
-      set(t_.states + n, static_cast<int32_t>(states));
-    });
-  }
-
-  ASSAY_HOST_DEVICE void write(int32_t nodes) {
-    const int32_t tiles = nodes > 0 ? choose_tiles(nodes) : 0;
-    if (tiles == 0) nodes = 0;
-    sum_nodes(nodes, tiles);
-    const int32_t items = get(t_.items + nodes);
-    side_.each(items + s_.blocks, [&](int i) {
-      TreeItem item{};
-      if (i < items) {
-        int32_t low = 0, high = nodes; // items[low] <= i < items[high]
-        while (high - low > 1) {
-          const int32_t mid = (low + high) / 2;
-          (get(t_.items + mid) <= i ? low : high) = mid;
-        }
-        const PrefixNode found = node(low);
-        item = tree_item(s_, found, node_splits(s_, found, tiles), get(t_.states + low),
-                         i - get(t_.items + low));
-      }
-      side_.store_record(out_.items + i, item);
-    });
-    side_.each(s_.batch, [&](int r) {
-      for (int l = 0; l < kTreeLevels; ++l) {
-        const int32_t spot = nodes > 0 ? get(t_.spot[l] + r) : -1;
-        TreeCoord coord{};
-        if (spot >= 0) {
-          const int32_t n = spot >> kSpotBits;
-          const PrefixNode found = node(n);
-          coord.rows = found.members * s_.query_rows;
-          coord.first_state = get(t_.states + n) + (spot & (kMaxTreeBatch - 1)) * s_.query_rows;
-          coord.splits = node_splits(s_, found, tiles);
-        }
-        side_.store_record(out_.coords + r * kTreeLevels + l, coord);
-      }
-      side_.store(out_.covered + r, nodes > 0 ? get(t_.begin + r) : 0);
-    });
-  }
-
-  const TreeInput &in_;
-  const PrefixTreeShape &s_;
-  const TreeOutput &out_;
-  TreeScratch &t_;
-  Side side_;
 };
 
 } // namespace assay

@@ -2,6 +2,7 @@
 #include "kernels/plan/host_tree.h"
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 
 namespace assay {
@@ -39,23 +40,37 @@ struct HostSide {
     each(n, f);
   }
   template <class F>
-  int32_t sum(int n, F f) const {
-    int32_t total = 0;
+  auto sum(int n, F f) const {
+    decltype(f(0)) total{};
     for (int i = 0; i < n; ++i)
       total += f(i);
     return total;
   }
   template <class F>
-  int32_t least(int n, F f) const {
-    int32_t found = -1;
+  auto least(int n, F f) const {
+    decltype(f(0)) found = -1;
     for (int i = 0; i < n; ++i)
-      if (const int32_t v = f(i); v >= 0 && (found < 0 || v < found)) found = v;
+      if (const auto v = f(i); v >= 0 && (found < 0 || v < found)) found = v;
     return found;
+  }
+  void sort(int64_t *keys, int n) const { std::sort(keys, keys + n); }
+  template <class F>
+  int32_t prefix(int n, F f, int32_t *sums) const {
+    int32_t total = 0;
+    for (int i = 0; i < n; ++i) {
+      const int32_t own = f(i); // which may read sums[i]
+      sums[i] = total;
+      total += own;
+    }
+    return total;
   }
   int32_t shared_pages(const TreeInput &in, int32_t a, int32_t b, int32_t first,
                        int32_t count) const {
     const auto load = [](const int32_t *p) { return *p; };
     const int32_t *x = in.list_of(a, load), *y = in.list_of(b, load);
+    constexpr int32_t kPages = 64; // that are compared at once
+    while (first + kPages <= count && std::memcmp(x + first, y + first, kPages * sizeof *x) == 0)
+      first += kPages;
     while (first < count && x[first] == y[first])
       ++first;
     return first;

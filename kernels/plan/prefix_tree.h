@@ -161,7 +161,8 @@ ASSAY_HOST_DEVICE TreeItem tree_item(const PrefixTreeShape &s, const PrefixNode 
   const int32_t rest = i / row_tiles, split = rest / s.kv_heads, len = node.end - node.begin;
   const int32_t tiles = tiles_of(len, s.tile);
   const auto key_at = [&](int32_t part) {
-    const int32_t key = split_begin(tiles, splits, part) * s.tile;
+    // A plan has at most 2^24 tiles of a request, and a node 64 splits: 32 bits hold the product.
+    const int32_t key = tiles * part / splits * s.tile;
     return node.begin + (key < len ? key : len);
   };
   TreeItem item;

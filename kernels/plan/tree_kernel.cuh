@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The finder of prefix trees on the device: one block makes the tree of a plan buffer from page
-// tables and lengths.
+// tables and lengths, and then the plan of the unique suffixes.
 #pragma once
 
 #include "kernels/plan/find_prefix_tree.h"
@@ -11,18 +11,19 @@ namespace assay::ASSAY_TARGET {
 struct TreeKernelParams {
   TreeInput input;
   TreeOutput output;
+  PlanParams plan; // of the unique suffixes: output.covered is among its input
 
   ASSAY_FIELDS(input.shape.batch, input.shape.query_rows, input.shape.q_len, input.shape.kv_heads,
                input.shape.head_dim, input.shape.kv_bytes, input.shape.page_size, input.shape.tile,
                input.shape.blocks, input.shape.splits, input.shape.max_rows, input.page_table,
                input.seq_lens, input.page_table_stride, input.page_indptr, output.items,
-               output.coords, output.members, output.covered)
+               output.coords, output.members, output.covered, plan)
 };
 
 /// The device as a Side of TreeFinder.
 template <int kThreads>
 struct DeviceSide {
-  static constexpr int kWarps = kThreads / arch::kWarpSize;
+  static constexpr int kWarp = arch::kWarpSize, kWarps = kThreads / kWarp;
 
   template <class T>
   ASSAY_DEVICE T get(const T *p) const {
@@ -58,8 +59,8 @@ struct DeviceSide {
     arch::block_barrier();
   }
   template <class F>
-  ASSAY_DEVICE int32_t sum(int n, F f) const {
-    int32_t total = 0;
+  ASSAY_DEVICE auto sum(int n, F f) const {
+    decltype(f(0)) total{};
     for (int i = static_cast<int>(arch::lane_id()); i < n; i += arch::kWarpSize)
       total += f(i);
     ASSAY_UNROLL
@@ -68,9 +69,9 @@ struct DeviceSide {
     return total;
   }
   template <class F>
-  ASSAY_DEVICE int32_t least(int n, F f) const {
-    int32_t found = -1;
-    const auto take = [&](int32_t v) {
+  ASSAY_DEVICE auto least(int n, F f) const {
+    decltype(f(0)) found = -1;
+    const auto take = [&](decltype(f(0)) v) {
       if (v >= 0 && (found < 0 || v < found)) found = v;
     };
     for (int i = static_cast<int>(arch::lane_id()); i < n; i += arch::kWarpSize)
@@ -80,36 +81,104 @@ struct DeviceSide {
       take(arch::shfl_xor(found, mask));
     return found;
   }
-  /// Each lane has four pages in flight.
+
+  /// Sorts bitonically. Strides below a warp stay in its registers, 32 keys a warp; larger ones go
+  /// through shared memory.
+  ASSAY_DEVICE void sort(int64_t *keys, int n) const {
+    int size = kWarp;
+    while (size < n)
+      size *= 2;
+    each(size - n, [&](int i) { set(keys + n + i, kNoPage); });
+    sort_in_warps(keys, size, 2, kWarp);
+    for (int length = 2 * kWarp; length <= size; length *= 2) {
+      for (int stride = length / 2; stride >= kWarp; stride /= 2)
+        each(size / 2, [&](int i) {
+          const int low = 2 * i - (i & (stride - 1)), high = low + stride;
+          const int64_t a = get(keys + low), b = get(keys + high);
+          if ((a > b) == ((low & length) != 0)) return;
+          set(keys + low, b);
+          set(keys + high, a);
+        });
+      sort_in_warps(keys, size, length, length);
+    }
+  }
+  /// The stages of strides below a warp, of lengths from `first` to `last`.
+  ASSAY_DEVICE void sort_in_warps(int64_t *keys, int size, int first, int last) const {
+    each_by_warp(size / kWarp, [&](int i) {
+      const int lane = static_cast<int>(arch::lane_id()), place = i * kWarp + lane;
+      int64_t key = get(keys + place);
+      for (int length = first; length <= last; length *= 2)
+        for (int stride = length < kWarp ? length / 2 : kWarp / 2; stride > 0; stride /= 2) {
+          const int64_t other = arch::shfl_xor(key, stride);
+          const bool takes_larger = ((lane & stride) != 0) != ((place & length) != 0);
+          if (takes_larger ? other > key : other < key) key = other;
+        }
+      set(keys + place, key);
+    });
+  }
+
+  template <class F>
+  ASSAY_DEVICE int32_t prefix(int n, F f, int32_t *sums) const {
+    int32_t *of_warps = arch::shared_storage<TreeScratch>().of_warps;
+    int32_t total = 0;
+    for (int first = 0; first < n; first += kThreads) {
+      const int i = first + static_cast<int>(arch::thread_idx());
+      const int32_t own = i < n ? f(i) : 0, sum = warp_prefix_sum(own);
+      if (arch::lane_id() == arch::kWarpSize - 1)
+        arch::shared_store(of_warps + arch::warp_id(), sum);
+      arch::block_barrier();
+      int32_t before = total + sum - own;
+      for (int w = 0; w < kWarps && first + w * kWarp < n; ++w) {
+        const int32_t of_warp = arch::shared_load(of_warps + w);
+        total += of_warp;
+        if (w < static_cast<int>(arch::warp_id())) before += of_warp;
+      }
+      if (i < n) set(sums + i, before);
+      arch::block_barrier(); // the sums of warps are rewritten in the next round
+    }
+    return total;
+  }
+
+  /// Each lane has eight pages of either row in flight: 32 warps then ask for 64 KB.
   ASSAY_DEVICE int32_t shared_pages(const TreeInput &in, int32_t a, int32_t b, int32_t first,
                                     int32_t count) const {
-    constexpr int kBatch = 4;
+    constexpr int kBatch = 8;
     const auto word = [&](const int32_t *p) { return load(p); };
     const int32_t *x = in.list_of(a, word), *y = in.list_of(b, word);
-    for (; first < count; first += kBatch * arch::kWarpSize) {
+    for (; first < count; first += kBatch * kWarp) {
       int32_t pages[kBatch][2];
       ASSAY_UNROLL
       for (int i = 0; i < kBatch; ++i) {
-        const int32_t page = first + i * arch::kWarpSize + static_cast<int>(arch::lane_id());
+        const int32_t page = first + i * kWarp + static_cast<int>(arch::lane_id());
         const int32_t live = page < count ? page : first;
         pages[i][0] = load(x + live);
         pages[i][1] = load(y + live);
       }
+      uint32_t differ = 0; // bit i: of the pages of this lane
       ASSAY_UNROLL
       for (int i = 0; i < kBatch; ++i) {
-        const int32_t page = first + i * arch::kWarpSize;
-        const bool differ =
-            page + static_cast<int>(arch::lane_id()) < count && pages[i][0] != pages[i][1];
-        const uint32_t mask = arch::ballot(differ);
-        if (mask == 0) continue;
-        int lane = 0;
-        while ((mask >> lane & 1) == 0)
-          ++lane;
-        return page + lane;
+        const int32_t page = first + i * kWarp + static_cast<int>(arch::lane_id());
+        differ |= page < count && pages[i][0] != pages[i][1] ? 1u << i : 0;
       }
+      if (arch::any(differ != 0)) return first + first_of(differ);
     }
     return count;
   }
+
+private:
+  /// Of the bits i of all lanes the place i * kWarp + lane of the first that is set.
+  ASSAY_DEVICE static int32_t first_of(uint32_t bits) {
+    for (int i = 0;; ++i) {
+      const uint32_t lanes = arch::ballot((bits >> i & 1) != 0);
+      for (int lane = 0; lanes != 0; ++lane)
+        if ((lanes >> lane & 1) != 0) return i * kWarp + lane;
+    }
+  }
+};
+
+union TreeKernelStorage {
+  TreeScratch tree;
+  PlanSharedStorage plan;
 };
 
 template <int kThreads>
@@ -118,6 +187,8 @@ tree_kernel(const ASSAY_GRID_CONSTANT TreeKernelParams params) {
   TreeFinder<DeviceSide<kThreads>>(params.input, params.output, arch::shared_storage<TreeScratch>(),
                                    DeviceSide<kThreads>{})
       .run();
+  static_assert(kMaxTreeBatch <= kStagedRequests);
+  write_staged_plan<kThreads>(params.plan);
 }
 
 } // namespace assay::ASSAY_TARGET

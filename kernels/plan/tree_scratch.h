@@ -10,14 +10,17 @@ namespace assay {
 /// memory. A group is the requests that have shared all pages so far. Its first request leads it:
 /// what is true of the group stands at that request.
 struct TreeScratch {
-  int64_t tag[kMaxTreeBatch];   // group and next page
-  int32_t group[kMaxTreeBatch]; // its leader; -1: the request shares no more
-  int32_t size[kMaxTreeBatch];  // size of the group
-  int32_t rank[kMaxTreeBatch];  // rank of a request in its group
-  int32_t page[kMaxTreeBatch];  // pages that the group shares
-  int32_t begin[kMaxTreeBatch]; // keys in nodes so far
-  int32_t next[kMaxTreeBatch];  // the group in the next round
+  int64_t key[kMaxTreeBatch];        // group, next page and request, sorted
+  int32_t firsts[kMaxTreeBatch + 1]; // keys before that are the first with their group and page
+  int32_t pages[kMaxTreeBatch];      // pages of a request that can be shared
+  int32_t group[kMaxTreeBatch];      // its leader; -1: the request shares no more
+  int32_t size[kMaxTreeBatch];       // size of the group
+  int32_t rank[kMaxTreeBatch];       // rank of a request in its group
+  int32_t page[kMaxTreeBatch];       // pages that the group shares
+  int32_t begin[kMaxTreeBatch];      // keys in nodes so far
+  int32_t next[kMaxTreeBatch];       // the group in the next round
   int32_t next_size[kMaxTreeBatch], next_rank[kMaxTreeBatch];
+  int32_t first[kMaxTreeBatch];  // the place of the first key of the next group that it leads
   int32_t value[kMaxTreeBatch];  // what one step tells the next
   int32_t copies[kMaxTreeBatch]; // PrefixNode::copies of the newest keys that a request leads; 0:
                                  // these keys become no node
@@ -25,8 +28,12 @@ struct TreeScratch {
   PrefixNode nodes[kMaxTreeNodes];
   int32_t items[kMaxTreeNodes + 1], states[kMaxTreeNodes + 1]; // sums over the nodes before
   int64_t cost[kMaxNodeSplits];
+  int32_t of_warps[32]; // sums of the warps of a block
+  int64_t gain;         // of all nodes
+  int32_t longest;      // tiles of the longest node
 };
 inline constexpr int kSpotBits = 10;
+inline constexpr int64_t kNoPage = INT64_MAX; // a key behind all others
 
 struct TreeInput {
   PrefixTreeShape shape;

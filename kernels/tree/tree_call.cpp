@@ -94,6 +94,7 @@ Workspace workspace_of(const Shapes &s) {
 
 TreePlanCall plan_call(const assay_paged_params &p, const Shapes &s, void *plan) {
   return {p.batch == 0,
+          false,
           {s.tree, p.kv.page_table, p.kv.seq_lens, p.kv.page_table_stride, p.kv.page_indptr},
           s.own.plan,
           plan};
@@ -160,6 +161,16 @@ assay_status TreePlan::build(const assay_paged_params *p, TreePlanCall &call) {
   ASSAY_RETURN_IF_ERROR(check_cache(*p, s.paged));
   call = plan_call(*p, s, p->plan);
   return call.empty ? ASSAY_OK : check_plan_buffer(*p, plan_bytes(s));
+}
+
+assay_status TreeLengthsPlan::build(const assay_paged_params *p, TreePlanCall &call) {
+  Shapes s;
+  ASSAY_RETURN_IF_ERROR(build_shapes(p, s));
+  call = plan_call(*p, s, p->plan);
+  call.keeps_tree = true;
+  if (call.empty) return ASSAY_OK;
+  ASSAY_RETURN_IF_ERROR(check_pointer("kv.seq_lens", p->kv.seq_lens, 4));
+  return check_plan_buffer(*p, plan_bytes(s));
 }
 
 assay_status TreePlan::size(const assay_paged_params *p, uint64_t *bytes) {

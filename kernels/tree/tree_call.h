@@ -10,9 +10,10 @@
 
 namespace assay {
 
-/// assay_tree_attention_plan.
+/// assay_tree_attention_plan, assay_tree_attention_plan_lengths.
 struct TreePlanCall {
   bool empty;
+  bool keeps_tree;    // the one that the plan holds
   TreeInput tree;     // shape.batch 0: none is looked for
   SplitPlanShape own; // shape of the unique suffix
   void *plan;         // the SplitPlan, and behind it the tree
@@ -44,6 +45,11 @@ struct TreePlan {
   static assay_status build(const Params *params, Call &call);
   /// assay_tree_attention_plan_size: shapes only.
   static assay_status size(const Params *params, uint64_t *bytes);
+};
+
+/// The planner that keeps the tree.
+struct TreeLengthsPlan : TreePlan {
+  static assay_status build(const Params *params, Call &call);
 };
 
 /// tree_attention in the table of kernels (kernels/api/kernels.def).

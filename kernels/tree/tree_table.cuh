@@ -13,19 +13,19 @@ namespace assay::ASSAY_TARGET {
 /// The executor runs one thread at a time.
 inline constexpr int kTreeThreads = ASSAY_IS_CUDA ? 1024 : 64;
 
-/// Finds the tree, then plans the unique suffix.
+/// One kernel finds the tree and plans the unique suffix. Where there is no tree to find, that of
+/// paged_attention_v2 plans.
 inline assay_status launch_tree_attention_plan(const TreePlanCall &call, void *stream) {
-  const int32_t *covered = nullptr;
-  if (call.tree.shape.batch > 0) {
-    const TreeKernelParams params{call.tree, tree_output_of(call)};
-    covered = params.output.covered;
-    ASSAY_RETURN_IF_ERROR((launch_kernel<&tree_kernel<kTreeThreads>, sizeof(TreeScratch)>(
-        "tree_plan", {1, kTreeThreads}, params, stream)));
-  }
-  return launch_plan_kernel(call.own, call.tree.seq_lens, call.plan, stream, covered);
+  const bool none = call.tree.shape.batch == 0;
+  const TreeOutput output = none ? TreeOutput{} : tree_output_of(call);
+  if (none || call.keeps_tree)
+    return launch_plan_kernel(call.own, call.tree.seq_lens, call.plan, stream, output.covered);
+  const PlanParams plan = plan_params(call.own, call.tree.seq_lens, call.plan, output.covered);
+  return launch_kernel<&tree_kernel<kTreeThreads>, sizeof(TreeKernelStorage)>(
+      "tree_plan", {1, kTreeThreads}, TreeKernelParams{call.tree, output, plan}, stream);
 }
 
-/// Two kernels plan for all.
+/// One planner serves all calls.
 inline assay_status find_tree_attention_plan(const TreePlanCall &, Launch<TreePlanCall> &launch) {
   launch = &launch_tree_attention_plan;
   return ASSAY_OK;

@@ -81,6 +81,8 @@ std::vector<Entry<Params>> entry_points() {
       &assay_##name##_plan, kPlans);
 #include "kernels/api/kernels.def"
   add("paged_attention_choose", kShape | kSplits, &choose, kAsks);
+  add("tree_attention_plan_lengths", kSizes | kLengths | kPlan, &assay_tree_attention_plan_lengths,
+      kPlans);
   return out;
 }
 

@@ -173,6 +173,7 @@ TEST(ApiHostPath, paged_calls_that_pass_do_not_allocate) {
     EXPECT_FREE(assay_paged_attention_v2_plan(&empty));
     EXPECT_FREE(assay_tree_attention(&empty));
     EXPECT_FREE(assay_tree_attention_plan(&empty));
+    EXPECT_FREE(assay_tree_attention_plan_lengths(&empty));
   }
 }
 

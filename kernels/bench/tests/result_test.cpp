@@ -37,6 +37,7 @@ CellResult cascade() {
   r.bytes = 33'554'432;
   r.flops = 79'000'000'000; // 100 us
   r.floor.us = 20;
+  r.plan_lengths_us = 2.5;
   r.kernels = {{"cascade_attention", {150, 0, 6, 0.75}}};
   return r;
 }
@@ -86,6 +87,7 @@ TEST(Result, CascadeAndMergeFields) {
   EXPECT_DOUBLE_EQ(pairs["floor_fraction"], 0.8);
   EXPECT_FALSE(pairs.contains("flops"));
   EXPECT_EQ(prefix["plan_us"], 0);
+  EXPECT_EQ(prefix["plan_lengths_us"], 2.5);
 }
 
 // Nothing of the device was timed, so nothing is said of it.

@@ -1,65 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prefix trees: the device's is the host's byte for byte, and every key is computed once.
-#include "kernels/plan/host_tree.h"
-#include "kernels/plan/tests/tree_audit.h"
-#include "kernels/plan/tree_kernel.cuh"
-#include "kernels/simt/launch.h"
+// Prefix trees: every key is computed once.
+#include "kernels/plan/tests/drawn_tree.h"
 
 #include <gtest/gtest.h>
 
-#include <cstring>
-#include <random>
-
 namespace assay {
 namespace {
-
-/// Requests as leaves of a random tree of pages.
-struct Requests {
-  std::vector<int32_t> table, lens;
-  int32_t columns;
-
-  TreeInput input(const PrefixTreeShape &shape) const {
-    return {shape, table.data(), lens.data(), columns, nullptr};
-  }
-};
-
-Requests draw(std::mt19937 &rng, const PrefixTreeShape &s, int longest) {
-  Requests out;
-  out.columns = longest;
-  int32_t fresh = 0;
-  for (int r = 0; r < s.batch; ++r) {
-    const int pages = static_cast<int>(rng() % (longest + 1));
-    std::vector<int32_t> row(longest, -7); // behind the live part: anything
-    const int like = r > 0 && rng() % 4 != 0 ? static_cast<int>(rng() % r) : -1;
-    const int others = like < 0 ? 0 : out.lens[like] / s.page_size;
-    const int shared = others == 0 ? 0 : static_cast<int>(rng() % (std::min(others, pages) + 1));
-    for (int p = 0; p < pages; ++p)
-      row[p] = p < shared ? out.table[like * longest + p] : fresh++;
-    out.table.insert(out.table.end(), row.begin(), row.end());
-    out.lens.push_back(pages * s.page_size - (pages > 0 && rng() % 2 ? rng() % s.page_size : 0));
-  }
-  return out;
-}
-
-PrefixTreeShape draw_shape(std::mt19937 &rng) {
-  PrefixTreeShape s;
-  s.batch = 2 + static_cast<int>(rng() % 40);
-  s.q_len = rng() % 2 ? 1 : 1 + static_cast<int>(rng() % 8);
-  s.query_rows = s.q_len * (1 + static_cast<int>(rng() % 9));
-  s.kv_heads = 1 + static_cast<int>(rng() % 3);
-  s.head_dim = 128;
-  s.kv_bytes = 1 + static_cast<int>(rng() % 2);
-  s.page_size = std::array{1, 16, 48, 64, 128}[rng() % 5];
-  s.tile = 128;
-  s.blocks = 4;
-  s.splits = std::array{0, 1, 1, 2, 7}[rng() % 5];
-  s.max_rows = rng() % 6 == 0 ? 40 : 100'000;
-  return s;
-}
-
-std::string violation(const PrefixTreeShape &s, const Requests &in, const HostTree &tree) {
-  return tree_violation(in.input(s), tree.view(), {tree.covered(), static_cast<size_t>(s.batch)});
-}
 
 TEST(PrefixTree, computes_every_key_of_a_node_once_for_all_who_share_it) {
   std::mt19937 rng(11);
@@ -92,6 +38,7 @@ TEST(PrefixTree, finds_a_prefix_of_all_and_the_ones_of_groups_below_it) {
   EXPECT_EQ(view.items[2].kv_begin, 128);
   EXPECT_EQ(view.items[2].kv_end, 384);
   for (int r = 0; r < 8; ++r) {
+    EXPECT_EQ(view.members[r], r);
     EXPECT_EQ(tree.covered()[r], 384);
     EXPECT_EQ(view.coords[r * kTreeLevels + 1].splits, 1);
     EXPECT_EQ(view.coords[r * kTreeLevels + 2].splits, 0);
@@ -170,6 +117,37 @@ TEST(PrefixTree, cuts_no_finer_than_a_plan_holds_items) {
   }
 }
 
+TEST(PrefixTree, cuts_a_node_into_parts_that_differ_by_a_tile) {
+  PrefixTreeShape s{2, 4, 1, 1, 64, 2, 128, 128, 132, 7, 1 << 10};
+  Requests in;
+  in.columns = 16;
+  in.lens.assign(2, 16 * 128);
+  for (int i = 0; i < 32; ++i)
+    in.table.push_back(i % 16);
+  const HostTree tree(in.input(s));
+  ASSERT_EQ(tree.num_items(), 6); // of three tiles at most
+  for (int i = 0; i < 6; ++i) {
+    const TreeItem &item = tree.view().items[i];
+    const int32_t tiles = (item.kv_end - item.kv_begin) / s.tile;
+    EXPECT_TRUE(tiles == 2 || tiles == 3) << tiles << " tiles in item " << i;
+  }
+}
+
+TEST(PrefixTree, tells_pages_apart_by_all_their_bits) {
+  for (const int64_t bit : {8, 16, 22, 30}) {
+    PrefixTreeShape s{4, 1, 1, 1, 64, 2, 64, 128, 4, 1, 1 << 10};
+    const auto far = static_cast<int32_t>(5 + (int64_t{1} << bit));
+    Requests in;
+    in.columns = 3;
+    in.table = {1, 5, 7, 1, far, 7, 1, far, 7, 1, 5, 7};
+    in.lens = {192, 192, 192, 192};
+    const HostTree tree(in.input(s));
+    ASSERT_EQ(violation(s, in, tree), "");
+    EXPECT_EQ(tree.view().coords[0].rows, 4);
+    EXPECT_EQ(tree.view().coords[1].rows, 2);
+  }
+}
+
 TEST(PrefixTree, tells_a_page_at_two_places_apart) {
   // Two groups of two; the page behind what the first shares lies one page further on in the
   // second.
@@ -182,53 +160,6 @@ TEST(PrefixTree, tells_a_page_at_two_places_apart) {
   ASSERT_EQ(violation(s, in, tree), "");
   EXPECT_EQ(tree.covered()[0], 192);
   EXPECT_EQ(tree.covered()[1], 256);
-}
-
-constexpr int kThreads = 64;
-
-TEST(TreeKernel, equals_the_host_finder_byte_for_byte) {
-  std::mt19937 rng(6);
-  for (int i = 0; i < 40; ++i) {
-    const PrefixTreeShape shape = draw_shape(rng);
-    const Requests in = draw(rng, shape, i % 4 == 0 ? 300 : 30);
-    const HostTree host(in.input(shape));
-    simt::Stream stream;
-    const auto read_only = [&](const std::vector<int32_t> &v, const char *name) {
-      auto *p = static_cast<int32_t *>(stream.memory.allocate(std::max<size_t>(v.size(), 1) * 4,
-                                                              simt::Access::kReadOnly,
-                                                              simt::InitState::kDefined, name));
-      std::copy(v.begin(), v.end(), p);
-      return p;
-    };
-    const PrefixTreeLayout layout = prefix_tree_layout(shape);
-    auto *plan = static_cast<char *>(stream.memory.allocate(layout.bytes, simt::Access::kReadWrite,
-                                                            simt::InitState::kUndefined, "plan"));
-    n_simt::TreeKernelParams params;
-    params.input = {shape, read_only(in.table, "page_table"), read_only(in.lens, "seq_lens"),
-                    in.columns, nullptr};
-    params.output = tree_output(shape, plan);
-    stream.schedule.order = i % 2 ? simt::Order::kSeeded : simt::Order::kDescending;
-    stream.schedule.seed = i;
-    simt::LaunchConfig config;
-    config.block = kThreads;
-    config.shared_bytes = sizeof(TreeScratch);
-    ASSERT_EQ(simt::launch(&stream, config, [&] { n_simt::tree_kernel<kThreads>(params); }),
-              simt::LaunchStatus::kOk)
-        << stream.hazards.back().message;
-    const PrefixTree view = host.view();
-    const auto same = [](const void *a, const void *b, size_t bytes) {
-      return std::memcmp(a, b, bytes) == 0;
-    };
-    ASSERT_TRUE(same(params.output.items, view.items,
-                     (host.num_items() + shape.blocks) * sizeof(TreeItem)));
-    ASSERT_TRUE(
-        same(params.output.coords, view.coords, shape.batch * kTreeLevels * sizeof(TreeCoord)));
-    ASSERT_TRUE(same(params.output.covered, host.covered(), shape.batch * 4));
-    for (int item = 0; item < host.num_items(); ++item)
-      for (int m = 0; m < view.items[item].rows / shape.query_rows; ++m)
-        ASSERT_EQ(params.output.members[view.items[item].first_member + m],
-                  view.members[view.items[item].first_member + m]);
-  }
 }
 
 } // namespace

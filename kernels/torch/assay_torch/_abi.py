@@ -9,7 +9,7 @@ def _struct(name, *groups):
 
 
 ABI_MAJOR = 0
-ABI_MINOR = 13
+ABI_MINOR = 14
 MAX_RANKS = 8
 STATUS = {"ok": 0, "invalid_argument": 1, "unsupported": 2, "workspace_too_small": 3, "capacity_exceeded": 4, "launch_failed": 5, "internal": 7}
 TARGET = {"simt": 0, "cuda": 1}

@@ -21,7 +21,7 @@ _CALL = (
 _PLAN = (
     "(Tensor page_table, Tensor seq_lens, Tensor? page_indptr, int? max_pages, {}bool tree, ScalarType dtype, ScalarType kv_dtype, "
     "int num_qo_heads, int num_kv_heads, int head_dim, int page_size, int max_q_len, bool ragged, bool alibi_slopes, bool sinks, "
-    "float logits_soft_cap, int window_left, int num_splits, int dcp_world_size, int dcp_interleave) -> {}"
+    "float logits_soft_cap, int window_left, int num_splits, int dcp_world_size, int dcp_interleave{}) -> {}"
 )
 if not hasattr(torch.library, "register_fake"):
     raise ImportError(f"assay_torch needs torch 2.4 or later, this is {torch.__version__}")
@@ -35,7 +35,7 @@ def _operator(schema, fake=None, elsewhere=()):
     def define(function):
         name, arguments = function.__name__, re.findall(r"(\w+)[,)]", schema.split(" -> ")[0])
 
-        def returns_nothing(*given):
+        def returns_nothing(*given, **options):
             lists = {n: t if isinstance(t, (list, tuple)) else [t] for n, t in zip(arguments, given) if n not in elsewhere}
             tensors = {n if len(parts) == 1 else f"{n}[{i}]": t for n, parts in lists.items() for i, t in enumerate(parts) if isinstance(t, torch.Tensor)}
             same_device(next(iter(tensors.items())), **tensors)
@@ -102,19 +102,20 @@ def _bytes(kernel, device, bounds, dtype, kv_dtype, shape, given):
     return paged_shape.plan_bytes(kernel, *paged_shape.shape_params(device, dtype, kv_dtype, *bounds, dict(shape), given), device)
 
 
-@_operator(_PLAN.format("Tensor(a!) out, ", "()"))
-def plan_into(page_table, seq_lens, page_indptr, max_pages, out, *shape):
+@_operator(_PLAN.format("Tensor(a!) out, ", ", *, bool lengths_only=False", "()"))
+def plan_into(page_table, seq_lens, page_indptr, max_pages, out, *shape, lengths_only=False):
     kernel, described = _described(*shape, *_lists(page_table, page_indptr))
-    planning.plan_into(kernel, page_table, seq_lens, page_indptr, max_pages, out, *described)
+    planner = "_plan_lengths" if lengths_only and kernel == TREE else "_plan"
+    planning.plan_into(kernel + planner, page_table, seq_lens, page_indptr, max_pages, out, *described)
 
 
-@_operator(_PLAN.format("", "Tensor"), _plan_without_memory)
+@_operator(_PLAN.format("", "", "Tensor"), _plan_without_memory)
 def new_plan(page_table, seq_lens, page_indptr, max_pages, *shape):
     kernel, described = _described(*shape, *_lists(page_table, page_indptr))
     size = _bytes(kernel, page_table.device, paged_shape.bounds_of(page_table, seq_lens, page_indptr, max_pages), *described)
     # Not empty: the planner leaves room unwritten, and the same call is to give the same bytes.
     out = page_table.new_zeros(size, dtype=torch.uint8)
-    planning.plan_into(kernel, page_table, seq_lens, page_indptr, max_pages, out, *described)
+    planning.plan_into(kernel + "_plan", page_table, seq_lens, page_indptr, max_pages, out, *described)
     return out
 
 

@@ -47,21 +47,23 @@ class Plan:
         vector("alibi_slopes", alibi_slopes, num_qo_heads, ("seq_lens", seq_lens))
         self._plan(page_table, seq_lens, qo_indptr, global_lens, page_indptr)
 
-    def update(self, page_table=None, seq_lens=None, *, qo_indptr=None, global_lens=None, page_indptr=None):
-        """Plans again into the same memory, which a graph may capture: for what the tensors hold now, or for others in their places."""
+    def update(self, page_table=None, seq_lens=None, *, qo_indptr=None, global_lens=None, page_indptr=None, lengths_only=False):
+        """Plans again into the same memory, which a graph may capture: for what the tensors hold now, or for others in their places.
+
+        lengths_only: of the same requests only lengths have grown and pages come behind. A tree then stays, and no page table is read."""
         if page_table is seq_lens is qo_indptr is global_lens is page_indptr is None:
-            return self._plan(self.page_table, self.seq_lens, self.qo_indptr, self.global_lens, self.page_indptr)
+            return self._plan(self.page_table, self.seq_lens, self.qo_indptr, self.global_lens, self.page_indptr, lengths_only)
         for name, tensor in (("qo_indptr", qo_indptr), ("global_lens", global_lens), ("page_indptr", page_indptr)):
             if tensor is not None and getattr(self, name) is None:
                 raise InvalidArgument(f"{name} is given, and was not at the plan")
         self._plan(
             self.page_table if page_table is None else page_table, self.seq_lens if seq_lens is None else seq_lens,
             self.qo_indptr if qo_indptr is None else qo_indptr, self.global_lens if global_lens is None else global_lens,
-            self.page_indptr if page_indptr is None else page_indptr,
+            self.page_indptr if page_indptr is None else page_indptr, lengths_only,
         )  # fmt: skip
         self.bound = None
 
-    def _plan(self, page_table, seq_lens, qo_indptr, global_lens, page_indptr):
+    def _plan(self, page_table, seq_lens, qo_indptr, global_lens, page_indptr, lengths_only=False):
         only_tensors(page_table=page_table, seq_lens=seq_lens, qo_indptr=qo_indptr, global_lens=global_lens, page_indptr=page_indptr)
         if qo_indptr is not None or global_lens is not None:
             for name, tensor, more in (("qo_indptr", qo_indptr, 1), ("global_lens", global_lens, 0)):
@@ -71,7 +73,7 @@ class Plan:
         if self.memory is None:
             self.memory = _operator("new_plan", seq_lens)(page_table, seq_lens, page_indptr, self.max_pages, *self.shape)
         else:
-            _operator("plan_into", seq_lens)(page_table, seq_lens, page_indptr, self.max_pages, self.memory, *self.shape)
+            _operator("plan_into", seq_lens)(page_table, seq_lens, page_indptr, self.max_pages, self.memory, *self.shape, lengths_only=lengths_only)
         self.page_table, self.seq_lens, self.page_indptr = page_table, seq_lens, page_indptr
         self.qo_indptr, self.global_lens = qo_indptr, global_lens
 

@@ -52,6 +52,25 @@ def test_an_update_is_for_other_tensors_or_other_contents(device, tree):
 
 
 @TREES
+def test_an_update_of_lengths_alone_keeps_the_tree(device, tree):
+    """The next tokens lie in pages of their own. Then requests share no page any more, which such an update does not see."""
+    b = batch(device, lens=(200, 190, 180), num_splits=1)
+    alone = b.page_table.clone()
+    b.page_table[:, :8] = b.page_table[0, :8]
+    plan, anew = (b.plan(seq_lens=lens, tree=tree) for lens in (b.seq_lens - 40, b.seq_lens))
+    assert not torch.equal(plan.memory, anew.memory)
+    plan.update(seq_lens=b.seq_lens, lengths_only=True)
+    assert torch.equal(plan.memory, anew.memory)
+    plan.update(page_table=alone, lengths_only=True)
+    assert plan.page_table is alone and torch.equal(plan.memory, anew.memory)
+    plan.update()
+    assert torch.equal(plan.memory, anew.memory) == (not tree)
+    plan.update(page_table=b.page_table)
+    plan.update(lengths_only=True)
+    assert same_bits(plan.run(b.q, (b.k, b.v)), b.call(FUNCTIONS[tree]))
+
+
+@TREES
 @pytest.mark.parametrize("name", ["page_table", "seq_lens", "global_lens"])
 def test_an_update_of_one_tensor_alone(device, tree, name):
     """The layers after it read that tensor. With a window of 10 more positions the last of 2 n tokens sees one key less on its rank than that of 2 n - 1."""
