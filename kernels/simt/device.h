@@ -9,8 +9,10 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "kernels/simt/counters.h"
+#include "kernels/simt/function_ref.h"
 #include "kernels/simt/hazard.h"
 #include "kernels/simt/memory.h"
 #include "kernels/simt/number_table.h"
@@ -41,6 +43,7 @@ enum class AccessKind : uint8_t {
   kAtomicStore, // an atomic store, through atomic_access()
   kAsyncRead,   // the source of an async copy
   kAsyncWrite,  // the destination of one, in flight until its wait
+  kBulkWrite,   // the destination of a bulk copy: who wrote there before must have fenced
   kMatrixRead,  // a matrix operation reads shared memory: its writer must have fenced
 };
 void access(Space space, AccessKind kind, const void *address, size_t bytes, size_t alignment,
@@ -111,9 +114,26 @@ void async_wait(uint32_t pending_groups, Site site);
 void mbarrier_init(void *barrier, uint32_t count, Site site);
 void mbarrier_arrive(void *barrier, Site site);
 void mbarrier_wait(void *barrier, uint32_t parity, Site site);
+// The phase needs `bytes` more of bulk copies.
+void mbarrier_expect(void *barrier, uint32_t bytes, Site site);
 
-// Makes what this thread has written to shared memory so far readable for matrix operations.
+// Makes what this thread has written to shared memory so far known to matrix operations and bulk
+// copies, or the mbarriers alone that it has initialised.
 void fence_async_proxy(Site site);
+void fence_mbarrier_init(Site site);
+
+// Bulk copies to shared memory, whose bytes an mbarrier counts. `fill` is called once and says what
+// the copy consists of.
+struct BulkPiece {
+  uint32_t offset; // from the destination
+  uint32_t bytes;
+  const void *source; // null: zeros
+  // The executor's own:
+  bool landed = false;
+  AccessHistory *history = nullptr; // of the source; null where nobody may write to it
+};
+void bulk_copy(void *shared_destination, uint32_t bytes, uint32_t alignment, void *barrier,
+               FunctionRef<void(std::vector<BulkPiece> &)> fill, Site site);
 
 // Registers of the lane that runs the apply function.
 struct Registers {

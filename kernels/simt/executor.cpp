@@ -89,7 +89,7 @@ void Executor::reset_block(uint32_t linear) {
     fiber.exited = false;
     fiber.early = config_.enable_pdl;
     fiber.groups_committed = 0;
-    fiber.proxy_fence = 0;
+    fiber.proxy_fence = fiber.init_fence = 0;
     fiber.site = {};
     fiber.copies.clear();
     stacks_.prepare(fiber.context, t, &Executor::fiber_entry);
@@ -110,6 +110,7 @@ void Executor::reset_block(uint32_t linear) {
   named_barriers_.fill({});
   meetings_.fill({});
   mbarriers_.clear();
+  bulk_copies_.clear();
   word_waiters_.clear();
   undefined_.reset();
   matrix_reads_.clear();

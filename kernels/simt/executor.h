@@ -78,7 +78,11 @@ public:
   void mbarrier_init(void *barrier, uint32_t count, Site site);
   void mbarrier_arrive(void *barrier, Site site);
   void mbarrier_wait(void *barrier, uint32_t parity, Site site);
+  void mbarrier_expect(void *barrier, uint32_t bytes, Site site);
   void fence_async_proxy(Site site);
+  void fence_mbarrier_init(Site site);
+  void bulk_copy(void *destination, uint32_t bytes, uint32_t alignment, void *barrier,
+                 FunctionRef<void(std::vector<BulkPiece> &)> fill, Site site);
   void matrix_issue(std::unique_ptr<MatrixOperation> operation, Site site);
   void matrix_fence(Site site);
   void matrix_commit(Site site);
@@ -123,6 +127,7 @@ private:
     bool early = false;       // has yet to wait for the grid in front
     uint8_t slot = 0;         // which barrier or group, by `wait`
     uint32_t proxy_fence = 0; // stamp of the latest
+    uint32_t init_fence = 0;  // likewise, of fence_mbarrier_init
     uint32_t groups_committed = 0;
     Site site; // site of the latest operation
     std::vector<PendingCopy> copies;
@@ -174,9 +179,25 @@ private:
     Site init, latest;    // latest arrival
     uint32_t maker, made; // who initialised it, and when
     std::array<uint64_t, kMaxBlockThreads / 64> waiting{};
+    // Bytes of this phase: that it expects, of copies issued, and of those that have come.
+    uint64_t expected = 0, issued = 0, come = 0;
+    Site expect, copy;   // the latest
+    bool unseen = false; // nobody has waited since a phase with bulk copies
+    bool all_arrived() const { return arrived == count; }
   };
-  static constexpr uint32_t kMbarriers = 256; // mbarriers of a block
-  static constexpr uint32_t kGroupWarps = 4;  // warps of a warpgroup
+  static constexpr uint32_t kMbarriers = 256;           // mbarriers of a block
+  static constexpr uint64_t kMostBytes = (1 << 20) - 1; // of a phase
+  // A bulk copy of a phase that has not ended.
+  struct BulkCopy {
+    size_t offset; // in shared memory
+    uint32_t bytes;
+    uint32_t barrier; // in mbarriers_
+    uint32_t thread;  // that issued it
+    bool complete;
+    Site site;
+    std::vector<BulkPiece> pieces;
+  };
+  static constexpr uint32_t kGroupWarps = 4; // warps of a warpgroup
 
   // executor.cpp: launching and switching
   bool config_ok(const LaunchConfig &config);
@@ -226,9 +247,31 @@ private:
   void check_other(const Writer &other, bool other_writes, const Writer &mine, bool writes,
                    const void *address, size_t bytes);
 
-  // executor_matrix.cpp
+  // executor_mbarrier.cpp
   Mbarrier &mbarrier_at(const void *address, Site site);
-  void check_proxy(uint32_t thread, const Writer &writer, const void *address, Site site);
+  uint32_t slot_of(const Mbarrier &barrier) const {
+    return static_cast<uint32_t>(&barrier - mbarriers_.data());
+  }
+  void check_bytes(const Mbarrier &barrier, uint32_t thread, Site site);
+  uint32_t complete_phase(Mbarrier &barrier);
+  void go_on_with(uint32_t waiter);
+  const Mbarrier *short_of_bytes(uint32_t thread) const;
+  void check_mbarriers_left();
+
+  // executor_bulk.cpp
+  void check_destination(const Mbarrier &barrier, void *destination, uint32_t bytes,
+                         uint32_t alignment, Site site);
+  void check_source(BulkPiece &piece, Site site);
+  void land_some(BulkCopy &copy, uint32_t one_in);
+  bool bytes_have_come(BulkCopy &copy); // returns whether they end the phase
+  uint32_t complete_bulk_copy(BulkCopy &copy);
+  bool complete_any_bulk_copy();
+  void maybe_complete_bulk_copy();
+  void end_bulk_copies(Mbarrier &barrier);
+
+  // executor_matrix.cpp
+  void check_proxy(uint32_t thread, const Writer &writer, const void *address, bool matrix,
+                   Site site);
   void check_named(const PendingMatrix &pending, std::span<const Registers> named, bool complete,
                    Site site);
   void check_left_behind(); // once all threads of a block have exited
@@ -285,6 +328,8 @@ private:
   };
   std::array<Meeting, kNamedBarriers> meetings_;
   std::vector<Mbarrier> mbarriers_;
+  std::vector<BulkCopy> bulk_copies_;
+  std::vector<BulkPiece> pieces_;               // of the copy that is being issued
   std::vector<std::vector<Site>> matrix_steps_; // per warpgroup, the operations in order
   std::vector<MatrixReads> matrix_reads_;       // of the block, by number
   uint32_t sources_in_flight_ = 0;              // copies whose source may be written to

@@ -65,6 +65,7 @@ void Executor::shared_access(uint32_t thread, AccessKind kind, const void *addre
                  site);
   case AccessKind::kWrite:
   case AccessKind::kAsyncWrite:
+  case AccessKind::kBulkWrite:
     if (shared_.any(SharedMemory::kInFlight, offset, bytes)) {
       const Site copy = pending_site(offset, bytes);
       report(thread, HazardKind::kAsyncInFlightWrite,
@@ -124,7 +125,8 @@ void Executor::global_access(uint32_t thread, AccessKind kind, const void *addre
     report(thread, found, text, site);
   if (writes) {
     check_awaited(address, bytes, thread, site);
-    if (sources_in_flight_ != 0) check_sources(thread, address, bytes, site);
+    if (sources_in_flight_ != 0 || !bulk_copies_.empty())
+      check_sources(thread, address, bytes, site);
   }
   if (!atomic) check_order(thread, How::kPlain, writes, address, bytes, site);
 }
@@ -233,6 +235,8 @@ Site Executor::pending_site(size_t offset, size_t bytes) const {
   for (uint32_t t = 0; t < config_.block; ++t)
     for (const PendingCopy &copy : fibers_[t].copies)
       if (copy.offset < offset + bytes && offset < copy.offset + copy.bytes) return copy.site;
+  for (const BulkCopy &copy : bulk_copies_)
+    if (copy.offset < offset + bytes && offset < copy.offset + copy.bytes) return copy.site;
   return {};
 }
 

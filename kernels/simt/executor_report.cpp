@@ -77,6 +77,10 @@ std::string Executor::describe_wait(uint32_t thread) const {
     const Mbarrier &barrier = mbarriers_[fiber.slot];
     return "wait at mbarrier_wait (" + std::to_string(barrier.arrived) + " of " +
            std::to_string(barrier.count) + " arrivals in phase " + std::to_string(barrier.phase) +
+           (barrier.expected == barrier.come
+                ? ""
+                : ", " + std::to_string(barrier.come) + " of " + std::to_string(barrier.expected) +
+                      " bytes expected at " + to_string(barrier.expect)) +
            ", the latest at " +
            to_string(barrier.latest.file != nullptr ? barrier.latest : barrier.init) + ")" + at;
   }
@@ -125,6 +129,11 @@ void Executor::report_stall() {
                ", which are elsewhere; " + who_waits_where(),
            group.call.site, fibers_[first_absent].site);
   }
+  // Bytes that no copy brings are a cause, too.
+  for (uint32_t t = 0; t < config_.block; ++t)
+    if (const Mbarrier *barrier = short_of_bytes(t))
+      report(t, HazardKind::kDeadlock, "no thread can run; " + who_waits_where(), fibers_[t].site,
+             barrier->expect);
   uint32_t first = 0;
   while (first + 1 < config_.block && fibers_[first].exited)
     ++first;

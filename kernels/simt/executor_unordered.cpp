@@ -28,10 +28,12 @@ void Executor::report_unordered(const Writer &mine, bool writes, const Writer &o
   std::string whose;
   if (!here)
     whose = "block " + std::to_string(other.block) + (wide ? " of another device" : "") + ", ";
+  whose += here && other.thread >= config_.block ? "a bulk copy"
+                                                 : "thread " + std::to_string(other.thread);
   report(mine.thread, HazardKind::kUnordered,
          place + " are " + verb(mine.how, writes, wide) + ", and nothing orders that behind " +
-             whose + "thread " + std::to_string(other.thread) + ", by which they were " +
-             verb(other.how, other_writes, wide) + " at " + to_string(other.site.site()),
+             whose + ", by which they were " + verb(other.how, other_writes, wide) + " at " +
+             to_string(other.site.site()),
          mine.site.site(), other.site.site());
 }
 

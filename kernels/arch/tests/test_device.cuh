@@ -29,7 +29,7 @@ struct Shape {
 #define ASSAY_ARCH_SUITE ArchCuda
 
 template <class Kernel>
-__global__ void run_functor(Kernel kernel) {
+__global__ void run_functor(const ASSAY_GRID_CONSTANT Kernel kernel) {
   kernel();
 }
 
