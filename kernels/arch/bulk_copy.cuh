@@ -4,8 +4,8 @@
 // complete sees them.
 //   void bulk_copy(dst, src, bytes, b)   copies `bytes`, a multiple of 16 up to 2^20 - 16; both
 //                                        addresses are multiples of 16
-//   void tensor_copy(dst, map, at, b)    copies the box of `map` that begins at the element `at`, an
-//                                        int32_t[rank], dimension 0 first. Elements outside the
+//   void tensor_copy(dst, map, at, b)    copies the box of `map` that begins at the element `at`,
+//                                        an int32_t[rank], dimension 0 first. Elements outside the
 //                                        tensor, also those before its first, are zeros and are
 //                                        not read; they count as bytes all the same. dst is a
 //                                        multiple of 128, and of 1,024 where the map swizzles

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bulk copies from their issue to the end of the phase that counts their bytes.
 #include <algorithm>
+#include <bit>
 #include <cstring>
-#include <utility>
 
 #include "kernels/simt/executor.h"
 
@@ -47,7 +47,7 @@ void Executor::check_source(BulkPiece &piece, Site site) {
 
 // Lands what has not landed yet, of `one_in` pieces one by the schedule.
 void Executor::land_some(BulkCopy &copy, uint32_t one_in) {
-  std::byte *destination = shared_.data() + copy.offset;
+  std::byte *destination = parts_[copy.rank].shared.data() + copy.offset;
   for (BulkPiece &piece : copy.pieces) {
     if (piece.landed || (one_in > 1 && random_.below(one_in) != 0)) continue;
     piece.landed = true;
@@ -59,28 +59,56 @@ void Executor::land_some(BulkCopy &copy, uint32_t one_in) {
 }
 
 void Executor::bulk_copy(void *destination, uint32_t bytes, uint32_t alignment, void *address,
-                         FunctionRef<void(std::vector<BulkPiece> &)> fill, Site site) {
+                         FunctionRef<void(std::vector<BulkPiece> &)> fill, Site site,
+                         uint32_t blocks) {
   maybe_preempt(kPreemptAtCopy);
   maybe_complete_bulk_copy();
-  Mbarrier &barrier = mbarrier_at(address, site);
   pieces_.clear();
   fill(pieces_);
   for (BulkPiece &piece : pieces_)
     if (piece.source != nullptr) check_source(piece, site);
-  check_destination(barrier, destination, bytes, alignment, site);
   ++counters_->async_copies;
-  std::memset(destination, 0xFF, bytes); // nobody should find plausible bytes
-  bulk_copies_.push_back({shared_.offset_of(destination), bytes, slot_of(barrier), running_, false,
-                          site, std::exchange(pieces_, {})});
+  if (blocks == 0) blocks = 1u << part_->rank;
+  const size_t first = bulk_copies_.size();
+  for (uint32_t left = blocks; left != 0; left &= left - 1)
+    issue_bulk_copy(static_cast<uint32_t>(std::countr_zero(left)), destination, bytes, alignment,
+                    address, site);
+  const bool seeded = schedule_.copies == CopyCompletion::kSeeded;
+  if (schedule_.copies == CopyCompletion::kAtIssue || (seeded && random_.below(3) == 0))
+    complete_since(first);
+  else if (seeded)
+    land_some(bulk_copies_.back(), 2);
+}
+
+// The part of a copy that one block gets.
+void Executor::issue_bulk_copy(uint32_t rank, void *destination, uint32_t bytes, uint32_t alignment,
+                               void *address, Site site) {
+  check_rank(rank, site);
+  Part *const own = part_;
+  void *const there = place_in(rank, destination);
+  Mbarrier &barrier = mbarrier_at(place_in(rank, address), site);
+  part_ = &parts_[rank];
+  check_destination(barrier, there, bytes, alignment, site);
+  std::memset(there, 0xFF, bytes); // nobody should find plausible bytes
+  bulk_copies_.push_back({rank, part_->shared.offset_of(there), bytes, slot_of(barrier), running_,
+                          false, site, pieces_});
+  part_ = own;
   barrier.issued += bytes;
   barrier.copy = site;
   check_bytes(barrier, running_, site);
-  const bool seeded = schedule_.copies == CopyCompletion::kSeeded;
-  if (schedule_.copies == CopyCompletion::kAtIssue || (seeded && random_.below(3) == 0)) {
-    if (bytes_have_come(bulk_copies_.back())) go_on_with(complete_phase(barrier));
-  } else if (seeded) {
-    land_some(bulk_copies_.back(), 2);
+}
+
+// Completes the copies that were issued last, from number `first` on.
+void Executor::complete_since(size_t first) {
+  uint32_t waiter = kMaxBlockThreads;
+  for (size_t left = bulk_copies_.size() - first; left-- > 0;) {
+    // A phase that ends takes its copies away, and leaves the earlier ones of others in place.
+    const auto flying = std::find_if(bulk_copies_.rbegin(), bulk_copies_.rend(),
+                                     [](const BulkCopy &copy) { return !copy.complete; });
+    if (waiter != kMaxBlockThreads) ready_.insert(waiter);
+    waiter = complete_bulk_copy(*flying);
   }
+  go_on_with(waiter);
 }
 
 bool Executor::bytes_have_come(BulkCopy &copy) {
@@ -138,9 +166,10 @@ void Executor::end_bulk_copies(Mbarrier &barrier) {
                  to_string(barrier.expect),
              copy.site, barrier.expect);
     mine.site = copy.site;
-    shared_.mark(SharedMemory::kDefined, copy.offset, copy.bytes);
-    shared_.history().each(shared_.data() + copy.offset, copy.bytes,
-                           [&](AccessHistory::Cell &cell) { cell.writer = mine; });
+    SharedMemory &shared = parts_[copy.rank].shared;
+    shared.mark(SharedMemory::kDefined, copy.offset, copy.bytes);
+    shared.history().each(shared.data() + copy.offset, copy.bytes,
+                          [&](AccessHistory::Cell &cell) { cell.writer = mine; });
     for (const BulkPiece &piece : copy.pieces) {
       if (piece.history == nullptr) continue;
       piece.history->each(piece.source, piece.bytes, [&](AccessHistory::Cell &cell) {
@@ -154,8 +183,8 @@ void Executor::end_bulk_copies(Mbarrier &barrier) {
 // ---- entry points ----
 
 void bulk_copy(void *shared_destination, uint32_t bytes, uint32_t alignment, void *barrier,
-               FunctionRef<void(std::vector<BulkPiece> &)> fill, Site site) {
-  Executor::current().bulk_copy(shared_destination, bytes, alignment, barrier, fill, site);
+               FunctionRef<void(std::vector<BulkPiece> &)> fill, Site site, uint32_t blocks) {
+  Executor::current().bulk_copy(shared_destination, bytes, alignment, barrier, fill, site, blocks);
 }
 
 } // namespace assay::simt

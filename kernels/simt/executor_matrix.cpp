@@ -23,14 +23,14 @@ void Executor::fence_mbarrier_init(Site site) {
 void Executor::check_proxy(uint32_t thread, const Writer &writer, const void *address, bool matrix,
                            Site site) {
   // What a bulk copy wrote is of the async proxy itself.
-  if (writer.stamp == 0 || writer.thread >= config_.block ||
+  if (writer.stamp == 0 || writer.thread >= threads_ ||
       fibers_[writer.thread].proxy_fence >= writer.stamp)
     return;
   report(thread, HazardKind::kMissingFence,
          std::string(matrix ? "a matrix operation reads" : "a bulk copy overwrites") +
-             " shared offset " + std::to_string(shared_.offset_of(address)) + ", which thread " +
-             std::to_string(writer.thread) + " wrote at " + to_string(writer.site.site()) +
-             " without fence_async_proxy since",
+             " shared offset " + std::to_string(part_->shared.offset_of(address)) +
+             ", which thread " + std::to_string(writer.thread) + " wrote at " +
+             to_string(writer.site.site()) + " without fence_async_proxy since",
          site, writer.site.site());
 }
 
@@ -121,7 +121,7 @@ void Executor::check_named(const PendingMatrix &pending, std::span<const Registe
 
 void Executor::check_left_behind() {
   try {
-    const uint32_t warps = (config_.block + kLanes - 1) / kLanes;
+    const uint32_t warps = (threads_ + kLanes - 1) / kLanes;
     for (uint32_t w = 0; w < warps; ++w) {
       const Warp &warp = warps_[w];
       if (!warp.matrix.empty())

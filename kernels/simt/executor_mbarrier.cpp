@@ -41,7 +41,7 @@ void Executor::mbarrier_init(void *address, uint32_t count, Site site) {
                std::to_string(kMbarriers) + " mbarriers",
            site);
   // An ordinary load must not read a barrier: its bytes count as never written.
-  shared_.mark(SharedMemory::kUndefined, shared_.offset_of(address), 8);
+  part_->shared.mark(SharedMemory::kUndefined, part_->shared.offset_of(address), 8);
   Mbarrier barrier;
   barrier.address = address;
   barrier.count = count;
@@ -125,9 +125,29 @@ void Executor::go_on_with(uint32_t waiter) {
   switch_to(waiter);
 }
 
-void Executor::mbarrier_wait(void *address, uint32_t parity, Site site) {
+// A wait of the scope of a block does not see what the threads of others did before they arrived.
+void Executor::check_scope(const Mbarrier &barrier) {
+  if (barrier.far.file == nullptr || barrier.near_wait.file == nullptr) return;
+  report(running_, HazardKind::kBarrierMisuse,
+         "threads of another block arrive at an mbarrier at " + to_string(barrier.far) +
+             ", and mbarrier_wait does not see what they did: mbarrier_wait_cluster does",
+         barrier.near_wait, barrier.far);
+}
+
+void Executor::mbarrier_arrive_cluster(void *address, uint32_t rank, Site site) {
+  use_part(rank, site);
+  void *there = place_in(rank, address);
+  Mbarrier &barrier = mbarrier_at(there, site);
+  if (rank != part_->rank) barrier.far = site;
+  check_scope(barrier);
+  mbarrier_arrive(there, site);
+}
+
+void Executor::mbarrier_wait(void *address, uint32_t parity, Site site, Scope scope) {
   maybe_complete_bulk_copy();
   Mbarrier &barrier = mbarrier_at(address, site);
+  if (scope == Scope::kBlock) barrier.near_wait = site;
+  check_scope(barrier);
   if (parity > 1)
     report(running_, HazardKind::kUnmodelled, "mbarrier parity " + std::to_string(parity), site);
   const uint32_t slot = slot_of(barrier);
@@ -182,8 +202,11 @@ void mbarrier_init(void *barrier, uint32_t count, Site site) {
 void mbarrier_arrive(void *barrier, Site site) {
   Executor::current().mbarrier_arrive(barrier, site);
 }
-void mbarrier_wait(void *barrier, uint32_t parity, Site site) {
-  Executor::current().mbarrier_wait(barrier, parity, site);
+void mbarrier_wait(void *barrier, uint32_t parity, Site site, Scope scope) {
+  Executor::current().mbarrier_wait(barrier, parity, site, scope);
+}
+void mbarrier_arrive_cluster(void *barrier, uint32_t rank, Site site) {
+  Executor::current().mbarrier_arrive_cluster(barrier, rank, site);
 }
 void mbarrier_expect(void *barrier, uint32_t bytes, Site site) {
   Executor::current().mbarrier_expect(barrier, bytes, site);

@@ -32,7 +32,7 @@ bool Executor::knows(uint32_t thread, const Writer &access) {
 // Whether the warp knows it, which starts a matrix operation as one, or waits for it.
 bool Executor::warp_knows(uint32_t thread, const Writer &access) {
   const uint32_t first = thread / kLanes * kLanes;
-  for (uint32_t t = first; t < std::min(first + kLanes, config_.block); ++t)
+  for (uint32_t t = first; t < std::min(first + kLanes, threads_); ++t)
     if (knows(t, access)) return true;
   return false;
 }
@@ -42,7 +42,7 @@ bool Executor::write_is_ordered(uint32_t thread, const Readers &readers) {
     Writer reader = readers.of_lane(0);
     reader.stamp = matrix_reads_[readers.stamp].done;
     if (reader.stamp == kInFlight) return false;
-    for (; reader.thread < std::min((readers.warp + 1) * kLanes, config_.block); ++reader.thread)
+    for (; reader.thread < std::min((readers.warp + 1) * kLanes, threads_); ++reader.thread)
       if (knows(thread, reader)) return true;
     return false;
   }
@@ -55,7 +55,7 @@ bool Executor::write_is_ordered(uint32_t thread, const Readers &readers) {
 void Executor::order_shared(uint32_t thread, AccessKind kind, const void *address, size_t bytes,
                             Site site) {
   if (bytes == 0) return;
-  AccessHistory &history = shared_.history();
+  AccessHistory &history = part_->shared.history();
   const uint32_t base = order_.clocks().base();
   const Writer mine = access_of(thread, How::kPlain, 0, site, false);
   if (kind == AccessKind::kWrite || kind == AccessKind::kAsyncWrite ||
@@ -93,8 +93,8 @@ void Executor::order_shared(uint32_t thread, AccessKind kind, const void *addres
 // The bytes of a copy are there: its issuing thread has written them now, and read the source.
 void Executor::order_landed(const PendingCopy &copy) {
   const Writer mine = access_of(running_, How::kPlain, 0, copy.site, false);
-  shared_.history().each(shared_.data() + copy.offset, copy.bytes,
-                         [&](AccessHistory::Cell &cell) { cell.writer = mine; });
+  part_->shared.history().each(part_->shared.data() + copy.offset, copy.bytes,
+                               [&](AccessHistory::Cell &cell) { cell.writer = mine; });
   if (copy.source_history == nullptr) return;
   --sources_in_flight_;
   Readers reader = readers_of(mine);
@@ -107,7 +107,7 @@ void Executor::order_landed(const PendingCopy &copy) {
 
 void Executor::check_sources(uint32_t thread, const void *address, size_t bytes, Site site) {
   const auto *begin = static_cast<const std::byte *>(address);
-  for (uint32_t t = 0; t < config_.block; ++t)
+  for (uint32_t t = 0; t < threads_; ++t)
     for (const PendingCopy &copy : fibers_[t].copies) {
       const auto *source = static_cast<const std::byte *>(copy.source);
       if (copy.source_history == nullptr || source >= begin + bytes || begin >= source + copy.bytes)

@@ -106,11 +106,11 @@ void bulk_copy(void *dst, const void *src, uint32_t bytes, Mbarrier *b, simt::Si
 }
 
 void tensor_copy(void *dst, const TensorMap &map, const int32_t *at, int rank, Mbarrier *b,
-                 simt::Site site) {
+                 simt::Site site, uint32_t blocks) {
   const SimtTensorMap made = opened(map, rank, site);
   simt::bulk_copy(
       dst, bytes_of(made), made.swizzled ? 1024 : 128, b,
-      [&](std::vector<BulkPiece> &pieces) { add_box(pieces, made, at, rank); }, site);
+      [&](std::vector<BulkPiece> &pieces) { add_box(pieces, made, at, rank); }, site, blocks);
 }
 
 } // namespace assay::n_simt::arch::detail

@@ -9,7 +9,7 @@ namespace detail {
 // kernels/arch/simt/bulk_copy.cpp
 void bulk_copy(void *dst, const void *src, uint32_t bytes, Mbarrier *b, simt::Site site);
 void tensor_copy(void *dst, const TensorMap &map, const int32_t *at, int rank, Mbarrier *b,
-                 simt::Site site);
+                 simt::Site site, uint32_t blocks = 0);
 
 } // namespace detail
 

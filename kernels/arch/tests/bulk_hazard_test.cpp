@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kernels/arch/tests/bulk_ring.h"
-#include "kernels/simt/launch.h"
+#include "kernels/arch/tests/schedules.h"
 
 namespace assay::n_simt::arch_test {
 namespace {
@@ -53,16 +53,6 @@ private:
   RingParams params_ = {};
   uint32_t total_ = 0;
 };
-
-template <class F>
-void each_schedule(F f) {
-  for (const simt::Order order :
-       {simt::Order::kAscending, simt::Order::kDescending, simt::Order::kSeeded})
-    for (const auto copies : {simt::CopyCompletion::kAtWait, simt::CopyCompletion::kAtIssue,
-                              simt::CopyCompletion::kSeeded})
-      for (uint64_t seed = 0; seed < (order == simt::Order::kSeeded ? 40 : 1); ++seed)
-        f(simt::Schedule{order, copies, seed});
-}
 
 TEST(BulkRing, right_on_every_schedule) {
   each_schedule([&](const simt::Schedule &schedule) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bulk copies: where a box lies in shared memory, swizzled or not, what is zero, and which bytes end
-// a phase of an mbarrier.
+// Bulk copies: where a box lies in shared memory, swizzled or not, what is zero, and which bytes
+// end a phase of an mbarrier.
 #include <cstdlib>
 #include <numeric>
 
@@ -275,23 +275,34 @@ struct RingKernel {
   ASSAY_DEVICE void operator()() const { Ring(params, Mistake::kNone).run(); }
 };
 
-ASSAY_ARCH_TEST(a_ring_of_copies_feeds_two_consumers) {
-  Device device;
-  RingKernel kernel = {};
+/// Two tensors of numbers, and `out` for so many threads. Returns the sum of both.
+inline uint32_t make_ring(Device &device, RingParams &params, size_t threads) {
   uint32_t total = 0;
   for (uint32_t box = 0; box < 2; ++box) {
     std::vector<uint32_t> words(kTensorRows * 32);
     for (uint32_t i = 0; i < words.size(); ++i)
       total += words[i] = i * 2654435761u + box;
     auto *data = device.upload(words);
-    kernel.params.data[box] = reinterpret_cast<arch::Vec4 *>(data);
-    ASSERT_STREQ(arch::make_tensor_map(kernel.params.maps[box], ring_shape(data)), nullptr);
+    params.data[box] = reinterpret_cast<arch::Vec4 *>(data);
+    EXPECT_STREQ(arch::make_tensor_map(params.maps[box], ring_shape(data)), nullptr);
   }
-  kernel.params.out = device.upload(std::vector<uint32_t>(64, 0u));
+  params.out = device.upload(std::vector<uint32_t>(threads, 0u));
+  return total;
+}
+
+/// Each warp of consumers has the sum of both tensors.
+inline void expect_sums(Device &device, const RingParams &params, size_t threads, uint32_t total) {
+  const auto sums = device.download(params.out, threads);
+  for (auto warp = sums.begin(); warp != sums.end(); warp += 32)
+    EXPECT_EQ(std::accumulate(warp, warp + 32, 0u), total);
+}
+
+ASSAY_ARCH_TEST(a_ring_of_copies_feeds_two_consumers) {
+  Device device;
+  RingKernel kernel = {};
+  const uint32_t total = make_ring(device, kernel.params, 64);
   device.run({1, Ring::kThreads, sizeof(RingStorage)}, kernel);
-  const auto sums = device.download(kernel.params.out, 64);
-  EXPECT_EQ(std::accumulate(sums.begin(), sums.begin() + 32, 0u), total);
-  EXPECT_EQ(std::accumulate(sums.begin() + 32, sums.end(), 0u), total);
+  expect_sums(device, kernel.params, 64, total);
 }
 
 } // namespace assay::ASSAY_TARGET::arch_test
