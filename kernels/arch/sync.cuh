@@ -5,6 +5,9 @@
 //                                   exited
 //   warp_barrier(mask = kFullMask)  the lanes of `mask`, the caller among them
 //   named_barrier(id, num_threads)  whole warps, num_threads in all (a multiple of 32); id 1 to 15
+// fence_async_proxy() makes what this thread wrote to shared memory known to matrix operations and
+// bulk copies of the threads that it meets at a barrier afterwards (sm_90; PTX ISA, "membar/fence":
+// fence.proxy.async). What cp_async wrote counts once the thread has waited for it.
 #pragma once
 
 #include "kernels/arch/thread.cuh"

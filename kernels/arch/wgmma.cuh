@@ -30,9 +30,6 @@
 //   m.at(bytes)             the part of m that begins `bytes` further on: a multiple of 1024, or of
 //                           32 within a row
 //
-//   fence_async_proxy()     makes what this thread wrote to shared memory readable for matrix
-//                           operations of the threads that it meets at a barrier afterwards. What
-//                           cp_async wrote counts once the thread has waited for it
 //   lower_registers<n>(), raise_registers<n>()   set how many registers a thread of this warpgroup
 //                           may use from here on: n, a multiple of 8
 //   trap_without_warpgroups()   ends the launch with an error: the body of a kernel that was
@@ -40,6 +37,7 @@
 #pragma once
 
 #include "kernels/arch/convert.cuh"
+#include "kernels/arch/sync.cuh"
 #include "kernels/arch/thread.cuh"
 
 #if ASSAY_IS_CUDA

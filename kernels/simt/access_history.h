@@ -81,6 +81,20 @@ struct Readers {
   }
 };
 
+inline Readers readers_of(const Writer &access) {
+  Readers reader;
+  reader.site = access.site;
+  reader.launch = access.launch;
+  reader.block = access.block;
+  reader.stamp = access.stamp;
+  reader.lanes = 1u << access.thread % 32;
+  reader.warp = static_cast<uint8_t>(access.thread / 32);
+  reader.how = access.how;
+  reader.bytes = access.bytes;
+  reader.takes = access.takes;
+  return reader;
+}
+
 // The accesses of one buffer, or of the shared memory of a block. It takes memory only where
 // something was touched. A chunk has one cell per 16 bytes, until something smaller is touched
 // there.

@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace assay::simt {
 
 void BlockClocks::begin_block(uint32_t threads, uint32_t stamp) {
-  threads_ = threads;
+  threads_ = width_ = threads;
+  first_copier_ = (threads + kLanes - 1) / kLanes * kLanes;
+  copiers_.clear();
   epoch_.resize(threads);
   known_.resize(threads);
   met_.resize((threads + kLanes - 1) / kLanes);
@@ -15,6 +18,7 @@ void BlockClocks::begin_block(uint32_t threads, uint32_t stamp) {
 }
 
 uint32_t BlockClocks::known(uint32_t thread, uint32_t other) const {
+  if (other >= threads_) return known_of_copier(thread, other);
   if (thread == other) return epoch_[thread];
   uint32_t stamp = base_;
   if (thread / kLanes == other / kLanes) stamp = std::max(stamp, met_[thread / kLanes]);
@@ -36,15 +40,19 @@ BlockClocks::Id BlockClocks::make() {
   } else {
     id = static_cast<Id>(references_.size());
     references_.push_back(0);
-    entries_.resize(references_.size() * threads_);
+    entries_.resize(references_.size() * width_);
   }
   std::fill_n(entries(id), threads_, base_);
+  for (uint32_t i = threads_; i < width_; ++i) {
+    const uint32_t copier = i - first_copier_;
+    entries(id)[i] = i >= first_copier_ && copier < copiers_.size() ? copiers_[copier].known : 0;
+  }
   return id;
 }
 
 BlockClocks::Id BlockClocks::copy(Id other) {
   const Id id = make();
-  if (other != 0) std::copy_n(entries(other), threads_, entries(id));
+  if (other != 0) std::copy_n(entries(other), width_, entries(id));
   return id;
 }
 
@@ -63,7 +71,7 @@ void BlockClocks::join_into(Id to, Id from) {
   if (from == 0 || from == to) return;
   uint32_t *a = entries(to);
   const uint32_t *b = entries(from);
-  for (uint32_t i = 0; i < threads_; ++i)
+  for (uint32_t i = 0; i < width_; ++i)
     a[i] = std::max(a[i], b[i]);
 }
 
@@ -98,12 +106,15 @@ void BlockClocks::add_knowledge(Id to, uint32_t thread, uint32_t stamp) {
 // ---- meetings ----
 
 void BlockClocks::all_meet(uint32_t stamp) {
+  for (uint32_t i = 0; i < copiers_.size(); ++i)
+    for (const Id id : known_)
+      if (id != 0) copiers_[i].known = std::max(copiers_[i].known, entry(id, first_copier_ + i));
   base_ = stamp;
   std::fill(epoch_.begin(), epoch_.end(), stamp + 1);
   std::fill(known_.begin(), known_.end(), 0);
   std::fill(met_.begin(), met_.end(), stamp);
   phases_.clear();
-  entries_.resize(threads_);
+  entries_.resize(width_);
   references_.assign(1, 0);
   unused_.clear();
   memo_a_ = memo_b_ = memo_joined_ = 0;
@@ -167,6 +178,43 @@ void BlockClocks::arrived(uint32_t thread, uint32_t mbarrier, uint32_t stamp) {
 
 void BlockClocks::completed(uint32_t mbarrier) {
   set(phases_[mbarrier].completed, phases_[mbarrier].arrived);
+}
+
+// ---- copiers ----
+
+void BlockClocks::widen(uint32_t width) {
+  std::vector<uint32_t> wider(references_.size() * width);
+  for (size_t id = 0; id < references_.size(); ++id)
+    std::copy_n(&entries_[id * width_], width_, &wider[id * width]);
+  entries_ = std::move(wider);
+  width_ = width;
+}
+
+uint32_t BlockClocks::copier(uint32_t mbarrier) {
+  if (copiers_.size() <= mbarrier) {
+    copiers_.resize(mbarrier + 1);
+    if (first_copier_ + mbarrier >= width_) widen(first_copier_ + (mbarrier / kLanes + 1) * kLanes);
+  }
+  return first_copier_ + mbarrier;
+}
+
+uint32_t BlockClocks::known_of_copier(uint32_t thread, uint32_t copier) const {
+  if (copier < first_copier_) return 0; // nobody
+  const uint32_t all = copiers_[copier - first_copier_].known;
+  return known_[thread] != 0 ? std::max(all, entry(known_[thread], copier)) : all;
+}
+
+// Who passes a phase knows the copies up to the latest one that has ended.
+void BlockClocks::add_copier(uint32_t mbarrier) {
+  const Copier &copier = copiers_[mbarrier];
+  if (copier.done == copier.known) return;
+  if (phases_.size() <= mbarrier) phases_.resize(mbarrier + 1);
+  Id &completed = phases_[mbarrier].completed;
+  const uint32_t index = first_copier_ + mbarrier;
+  if (completed != 0 && entry(completed, index) == copier.done) return;
+  const Id id = copy(completed);
+  entries(id)[index] = copier.done;
+  set(completed, id);
 }
 
 } // namespace assay::simt

@@ -2,6 +2,9 @@
 // What the threads of a block know of one another: vector clocks. Lanes that met at a barrier of
 // their warp share a number, threads that acquired the same share a clock, and a block barrier
 // makes all of it one number.
+//
+// The bulk copies that an mbarrier counts are one more participant, its copier. Nobody knows what
+// it did by a number: a block barrier makes known to all what some knew, and nothing else.
 #pragma once
 
 #include <cstddef>
@@ -22,6 +25,8 @@ public:
   uint32_t base() const { return base_; }
   // Whether what `other` did at `stamp` is ordered before what `thread` does now.
   bool knows(uint32_t thread, uint32_t other, uint32_t stamp) const {
+    if (other >= threads_) [[unlikely]]
+      return stamp <= known_of_copier(thread, other);
     if (stamp <= base_ || thread == other) return true;
     if (thread / kLanes == other / kLanes && stamp <= met_[thread / kLanes]) return true;
     return known_[thread] != 0 && stamp <= entry(known_[thread], other);
@@ -30,7 +35,11 @@ public:
   uint32_t known(uint32_t thread, uint32_t other) const;
   // Whether `thread` knows more of others than the base has.
   bool knows_more(uint32_t thread) const {
-    return known_[thread] != 0 || met_[thread / kLanes] > base_;
+    return known_[thread] != 0 || met_[thread / kLanes] > base_ || !copiers_.empty();
+  }
+  // Threads, and then copiers. known() takes either as `other`.
+  uint32_t participants() const {
+    return copiers_.empty() ? threads_ : first_copier_ + static_cast<uint32_t>(copiers_.size());
   }
 
   // Meetings and releases at `stamp`: what a participant did before is ordered before what any of
@@ -45,19 +54,34 @@ public:
   void arrived(uint32_t thread, uint32_t mbarrier, uint32_t stamp);
   void completed(uint32_t mbarrier);
   void passed(uint32_t thread, uint32_t mbarrier) {
+    if (mbarrier < copiers_.size()) add_copier(mbarrier);
     if (mbarrier < phases_.size()) acquire(thread, phases_[mbarrier].completed);
+  }
+  // The copier of an mbarrier, as a participant; and its copies of a phase that ends at `stamp`.
+  // Returns the stamp of what they did.
+  uint32_t copier(uint32_t mbarrier);
+  uint32_t copied(uint32_t mbarrier, uint32_t stamp) {
+    return copiers_[mbarrier].done = stamp | kOfCopier;
   }
 
 private:
   static constexpr uint32_t kLanes = 32;
+  static constexpr uint32_t kOfCopier = 1u << 31; // in the stamps of copiers: above every base
+  struct Copier {
+    uint32_t done = 0;  // up to the latest phase
+    uint32_t known = 0; // to all
+  };
   struct Phases {
     Id arrived = 0;   // of those who have arrived so far
     Id completed = 0; // the same at the end of the latest phase
     Id joined = 0;    // joined to `arrived` last
   };
   uint32_t present(uint32_t warp) const; // its lanes, one bit each
-  uint32_t *entries(Id id) { return &entries_[size_t{id} * threads_]; }
-  uint32_t entry(Id id, uint32_t thread) const { return entries_[size_t{id} * threads_ + thread]; }
+  uint32_t *entries(Id id) { return &entries_[size_t{id} * width_]; }
+  uint32_t entry(Id id, uint32_t thread) const { return entries_[size_t{id} * width_ + thread]; }
+  uint32_t known_of_copier(uint32_t thread, uint32_t copier) const;
+  void add_copier(uint32_t mbarrier);
+  void widen(uint32_t width);
   Id make();         // that knows the base
   Id copy(Id other); // of its own
   void join_into(Id to, Id from);
@@ -68,13 +92,15 @@ private:
   void drop(Id id);
 
   uint32_t threads_ = 0, base_ = 0;
-  std::vector<uint32_t> epoch_; // per thread
-  std::vector<Id> known_;       // per thread
-  std::vector<uint32_t> met_;   // per warp: up to here its lanes know one another
-  std::vector<Phases> phases_;  // per mbarrier
+  uint32_t first_copier_ = 0, width_ = 0; // number of the first one; entries of a clock
+  std::vector<Copier> copiers_;           // per mbarrier, up to the last one with copies
+  std::vector<uint32_t> epoch_;           // per thread
+  std::vector<Id> known_;                 // per thread
+  std::vector<uint32_t> met_;             // per warp: up to here its lanes know one another
+  std::vector<Phases> phases_;            // per mbarrier
 
   // Clocks never change while more than one slot has them.
-  std::vector<uint32_t> entries_;    // threads_ per clock
+  std::vector<uint32_t> entries_;    // width_ per clock
   std::vector<uint32_t> references_; // per clock
   std::vector<Id> unused_;
   Id memo_a_ = 0, memo_b_ = 0, memo_joined_ = 0; // the latest joined()

@@ -107,7 +107,7 @@ BlockOrder::NodeId BlockOrder::release(uint32_t thread) {
   node.left = knowledge(thread);
   node.others_begin = graph_->others();
   if (clocks_.knows_more(thread))
-    for (uint32_t other = 0; other < threads_; ++other)
+    for (uint32_t other = 0; other < clocks_.participants(); ++other)
       if (const uint32_t known = clocks_.known(thread, other);
           other != thread && known > clocks_.base())
         graph_->add_other(other, known);

@@ -41,6 +41,10 @@ public:
     clocks_.passed(thread, mbarrier);
     ++version_;
   }
+  // The copies of an mbarrier in a phase that ends now: their participant, and the stamp of what it
+  // did.
+  uint32_t copier(uint32_t mbarrier) { return clocks_.copier(mbarrier); }
+  uint32_t copied(uint32_t mbarrier) { return clocks_.copied(mbarrier, tick()); }
   // Marks a moment of a thread: what it does from here on has another stamp.
   uint32_t moment(uint32_t thread) {
     const uint32_t now = tick();

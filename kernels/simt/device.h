@@ -9,8 +9,10 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "kernels/simt/counters.h"
+#include "kernels/simt/function_ref.h"
 #include "kernels/simt/hazard.h"
 #include "kernels/simt/memory.h"
 #include "kernels/simt/number_table.h"
@@ -25,6 +27,7 @@ struct ThreadView {
   uint32_t block_dim = 0;
   uint32_t block_idx[3] = {};
   uint32_t grid_dim[3] = {};
+  uint32_t cluster_rank = 0, cluster_size = 1;
 };
 extern constinit thread_local ThreadView thread_view;
 // The table of the stream during a launch; null without a stream.
@@ -41,6 +44,7 @@ enum class AccessKind : uint8_t {
   kAtomicStore, // an atomic store, through atomic_access()
   kAsyncRead,   // the source of an async copy
   kAsyncWrite,  // the destination of one, in flight until its wait
+  kBulkWrite,   // the destination of a bulk copy: who wrote there before must have fenced
   kMatrixRead,  // a matrix operation reads shared memory: its writer must have fenced
 };
 void access(Space space, AccessKind kind, const void *address, size_t bytes, size_t alignment,
@@ -56,7 +60,7 @@ void access_for_lane(uint32_t lane, Space space, AccessKind kind, const void *ad
 // watched an atomic store, too, must be ordered behind it.
 enum class AtomicKind : uint8_t { kLoad, kTake, kStore, kReadModifyWrite };
 enum class AtomicOrder : uint8_t { kRelaxed, kAcquire, kRelease, kAcqRel };
-enum class Scope : uint8_t { kBlock, kGpu, kSystem };
+enum class Scope : uint8_t { kBlock, kCluster, kGpu, kSystem };
 void atomic_access(const void *address, size_t bytes, AtomicKind kind, AtomicOrder order,
                    Scope scope, Site site);
 void fence(Scope scope, Site site);
@@ -110,10 +114,34 @@ void async_wait(uint32_t pending_groups, Site site);
 // Barriers in shared memory (mbarrier). `count` arrivals complete a phase.
 void mbarrier_init(void *barrier, uint32_t count, Site site);
 void mbarrier_arrive(void *barrier, Site site);
-void mbarrier_wait(void *barrier, uint32_t parity, Site site);
+void mbarrier_wait(void *barrier, uint32_t parity, Site site, Scope scope = Scope::kBlock);
+// The phase needs `bytes` more of bulk copies.
+void mbarrier_expect(void *barrier, uint32_t bytes, Site site);
 
-// Makes what this thread has written to shared memory so far readable for matrix operations.
+// Makes what this thread has written to shared memory so far known to matrix operations and bulk
+// copies, or the mbarriers alone that it has initialised.
 void fence_async_proxy(Site site);
+void fence_mbarrier_init(Site site);
+
+// Bulk copies to shared memory, whose bytes an mbarrier counts. `fill` is called once and says what
+// the copy consists of. With `blocks` every block of the cluster whose bit is set gets it, at the
+// same place, and its own mbarrier counts the bytes; 0: this block alone.
+struct BulkPiece {
+  uint32_t offset; // from the destination
+  uint32_t bytes;
+  const void *source; // null: zeros
+  // The executor's own:
+  bool landed = false;
+  AccessHistory *history = nullptr; // of the source; null where nobody may write to it
+};
+void bulk_copy(void *shared_destination, uint32_t bytes, uint32_t alignment, void *barrier,
+               FunctionRef<void(std::vector<BulkPiece> &)> fill, Site site, uint32_t blocks = 0);
+
+// Clusters: a barrier of all threads that have not exited, and what block `rank` has where this one
+// has `address`. cluster_access() checks and returns the place.
+void cluster_barrier(Site site);
+void *cluster_access(AccessKind kind, const void *address, size_t bytes, uint32_t rank, Site site);
+void mbarrier_arrive_cluster(void *barrier, uint32_t rank, Site site);
 
 // Registers of the lane that runs the apply function.
 struct Registers {

@@ -20,6 +20,23 @@ void Executor::refuse_outside_launch() {
   throw std::logic_error("assay::simt: device code called outside a launch");
 }
 
+namespace {
+
+std::string wrong_cluster(const LaunchConfig &config, bool on_rank) {
+  if (config.cluster == 1) return "";
+  const std::string text = "cluster of " + std::to_string(config.cluster);
+  if (config.cluster == 0 || config.cluster > kMaxClusterBlocks)
+    return text + " blocks; 1 to " + std::to_string(kMaxClusterBlocks) + " are possible";
+  if (config.grid_x % config.cluster != 0) return text + " blocks, of which grid_x is no multiple";
+  if (config.block % 128 != 0 || config.block * config.cluster > kMaxBlockThreads)
+    return text + " blocks with " + std::to_string(config.block) +
+           " threads each; whole warpgroups, and " + std::to_string(kMaxBlockThreads) +
+           " threads in all, are possible";
+  return on_rank ? text + " blocks beside other devices" : "";
+}
+
+} // namespace
+
 bool Executor::config_ok(const LaunchConfig &config) {
   const uint64_t blocks = static_cast<uint64_t>(config.grid_x) * config.grid_y * config.grid_z;
   std::string text;
@@ -29,6 +46,8 @@ bool Executor::config_ok(const LaunchConfig &config) {
   else if (config.shared_bytes > kMaxSharedBytes)
     text = std::to_string(config.shared_bytes) + " bytes of shared memory; at most " +
            std::to_string(kMaxSharedBytes) + " are possible";
+  else if (const std::string wrong = wrong_cluster(config, side_.has_value()); !wrong.empty())
+    text = wrong;
   else if (blocks == 0 || blocks > 0xfffffffeull)
     text = "grid of " + std::to_string(blocks) + " blocks; 1 to 2^32 - 2 are possible";
   else
@@ -60,15 +79,16 @@ LaunchStatus Executor::run(Stream *stream, const LaunchConfig &config, FunctionR
     own_graph_.clear();
     order_.begin_launch(own_graph_, launch_.own, 0, 0);
     std::vector<uint32_t> permutation;
+    const uint32_t clusters = blocks / config.cluster;
     if (schedule_.order == Order::kSeeded) {
-      permutation.resize(blocks);
+      permutation.resize(clusters);
       std::iota(permutation.begin(), permutation.end(), 0u);
-      for (uint32_t i = blocks; i > 1; --i)
+      for (uint32_t i = clusters; i > 1; --i)
         std::swap(permutation[i - 1], permutation[random_.below(i)]);
     }
-    for (uint32_t i = 0; i < blocks && !hazard_; ++i) {
-      const uint32_t ordered = schedule_.order == Order::kDescending ? blocks - 1 - i : i;
-      run_block(permutation.empty() ? ordered : permutation[i]);
+    for (uint32_t i = 0; i < clusters && !hazard_; ++i) {
+      const uint32_t ordered = schedule_.order == Order::kDescending ? clusters - 1 - i : i;
+      run_block((permutation.empty() ? ordered : permutation[i]) * config.cluster);
     }
   }
   number_table = nullptr;
@@ -78,8 +98,10 @@ LaunchStatus Executor::run(Stream *stream, const LaunchConfig &config, FunctionR
 }
 
 void Executor::reset_block(uint32_t linear) {
-  const uint32_t threads = config_.block, warps = (threads + kLanes - 1) / kLanes;
+  const uint32_t threads = config_.block * config_.cluster;
+  const uint32_t warps = (threads + kLanes - 1) / kLanes;
   block_ = linear;
+  threads_ = threads;
   if (fibers_.size() < threads) fibers_.resize(threads);
   if (warps_.size() < warps) warps_.resize(warps);
   ready_.clear();
@@ -89,7 +111,7 @@ void Executor::reset_block(uint32_t linear) {
     fiber.exited = false;
     fiber.early = config_.enable_pdl;
     fiber.groups_committed = 0;
-    fiber.proxy_fence = 0;
+    fiber.proxy_fence = fiber.init_fence = 0;
     fiber.site = {};
     fiber.copies.clear();
     stacks_.prepare(fiber.context, t, &Executor::fiber_entry);
@@ -106,18 +128,31 @@ void Executor::reset_block(uint32_t linear) {
   }
   live_ = threads;
   stalled_ = false;
-  block_barrier_ = {};
-  named_barriers_.fill({});
-  meetings_.fill({});
+  cluster_barrier_ = {};
   mbarriers_.clear();
+  bulk_copies_.clear();
   word_waiters_.clear();
   undefined_.reset();
   matrix_reads_.clear();
   sources_in_flight_ = 0;
   matrix_steps_.assign((warps + kGroupWarps - 1) / kGroupWarps, {});
-  shared_.begin_block(config_.shared_bytes);
+  if (parts_.size() < config_.cluster) parts_.resize(config_.cluster);
+  for (uint32_t rank = 0; rank < config_.cluster; ++rank) {
+    Part &part = parts_[rank];
+    part.rank = rank;
+    part.live = config_.block;
+    part.block_barrier = {};
+    part.named_barriers.fill({});
+    part.meetings.fill({});
+    part.uses.assign(config_.cluster > 1 ? threads : 0, {});
+    part.shared.begin_block(config_.shared_bytes);
+  }
+  part_ = parts_.data();
   order_.begin_block(linear, threads);
-  thread_view.block_dim = threads;
+  part_start_ = order_.clocks().base();
+  thread_view.block_dim = config_.block;
+  thread_view.cluster_rank = 0;
+  thread_view.cluster_size = config_.cluster;
   thread_view.block_idx[0] = linear % config_.grid_x;
   thread_view.block_idx[1] = linear / config_.grid_x % config_.grid_y;
   thread_view.block_idx[2] = linear / config_.grid_x / config_.grid_y;
@@ -128,15 +163,14 @@ void Executor::reset_block(uint32_t linear) {
 
 void Executor::run_block(uint32_t linear) {
   reset_block(linear);
-  ++counters_->blocks;
+  counters_->blocks += config_.cluster;
   enter_block();
   check_finished_block();
 }
 
 void Executor::enter_block() {
   active_ = this;
-  running_ = ready_.take(schedule_.order, random_);
-  thread_view.thread = running_;
+  now_running(ready_.take(schedule_.order, random_));
   switch_fiber(main_, fibers_[running_].context);
   active_ = nullptr;
 }
@@ -145,16 +179,19 @@ void Executor::check_finished_block() {
   if (hazard_) return abandon_block();
   check_left_behind();
   if (hazard_) return;
-  const ptrdiff_t damaged = shared_.first_changed_guard();
-  if (damaged == GuardedBlock::kIntact) return;
-  Hazard hazard;
-  hazard.kind = HazardKind::kRedZoneWritten;
-  hazard.buffer = "shared memory";
-  hazard.block = block_;
-  hazard.message = "red-zone-written: a guard byte at offset " + std::to_string(damaged) +
-                   " of the shared memory (" + std::to_string(shared_.bytes()) +
-                   " bytes) was changed [block " + std::to_string(block_) + "]";
-  record(std::move(hazard));
+  for (uint32_t rank = 0; rank < config_.cluster; ++rank) {
+    const SharedMemory &shared = parts_[rank].shared;
+    const ptrdiff_t damaged = shared.first_changed_guard();
+    if (damaged == GuardedBlock::kIntact) continue;
+    Hazard hazard;
+    hazard.kind = HazardKind::kRedZoneWritten;
+    hazard.buffer = "shared memory";
+    hazard.block = block_ + rank;
+    hazard.message = "red-zone-written: a guard byte at offset " + std::to_string(damaged) +
+                     " of the shared memory (" + std::to_string(shared.bytes()) +
+                     " bytes) was changed [block " + std::to_string(hazard.block) + "]";
+    record(std::move(hazard));
+  }
 }
 
 // ---- a block at a time ----
@@ -260,15 +297,16 @@ FiberContext *Executor::leave_thread() {
                  " waits for it; " + who_waits_where(),
              group.call.site, fiber.site);
   }
-  if (block_barrier_.arrived != 0)
+  if (part_->block_barrier.arrived != 0)
     report(self, HazardKind::kDivergentBarrier,
            "thread " + std::to_string(self) + " exited while others wait at block_barrier; " +
                who_waits_where(),
-           block_barrier_.site, fiber.site);
+           part_->block_barrier.site, fiber.site);
+  if (--part_->live == 0 && config_.cluster > 1) end_part(*part_, self);
   if (live_ == 0) return &main_;
+  if (cluster_barrier_.arrived != 0 && cluster_barrier_.arrived == live_) end_cluster_barrier();
   if (ready_.empty()) find_ready();
-  running_ = ready_.take(schedule_.order, random_);
-  thread_view.thread = running_;
+  now_running(ready_.take(schedule_.order, random_));
   ++counters_->fiber_switches;
   return &fibers_[running_].context;
 }

@@ -55,7 +55,7 @@ public:
   void expire_waits();  // nobody can run: those who wait for words give up
   OrderGraph::NodeId end_block() { return order_.end_block(); }
   Hazard take_hazard() { return std::move(*hazard_); }
-  void abandon_block() { stacks_.mark_abandoned(config_.block); }
+  void abandon_block() { stacks_.mark_abandoned(threads_); }
 
   // What a running thread calls; device.h tells of each.
   void block_barrier(Site site);
@@ -77,8 +77,16 @@ public:
   void async_wait(uint32_t pending_groups, Site site);
   void mbarrier_init(void *barrier, uint32_t count, Site site);
   void mbarrier_arrive(void *barrier, Site site);
-  void mbarrier_wait(void *barrier, uint32_t parity, Site site);
+  void mbarrier_wait(void *barrier, uint32_t parity, Site site, Scope scope);
+  void mbarrier_expect(void *barrier, uint32_t bytes, Site site);
   void fence_async_proxy(Site site);
+  void fence_mbarrier_init(Site site);
+  void bulk_copy(void *destination, uint32_t bytes, uint32_t alignment, void *barrier,
+                 FunctionRef<void(std::vector<BulkPiece> &)> fill, Site site, uint32_t blocks);
+  void cluster_barrier(Site site);
+  void *cluster_access(AccessKind kind, const void *address, size_t bytes, uint32_t rank,
+                       Site site);
+  void mbarrier_arrive_cluster(void *barrier, uint32_t rank, Site site);
   void matrix_issue(std::unique_ptr<MatrixOperation> operation, Site site);
   void matrix_fence(Site site);
   void matrix_commit(Site site);
@@ -110,6 +118,7 @@ private:
   enum class Wait : uint8_t {
     kNone,
     kBlockBarrier,
+    kClusterBarrier,
     kNamedBarrier,
     kMbarrier,
     kCollective,
@@ -123,6 +132,7 @@ private:
     bool early = false;       // has yet to wait for the grid in front
     uint8_t slot = 0;         // which barrier or group, by `wait`
     uint32_t proxy_fence = 0; // stamp of the latest
+    uint32_t init_fence = 0;  // likewise, of fence_mbarrier_init
     uint32_t groups_committed = 0;
     Site site; // site of the latest operation
     std::vector<PendingCopy> copies;
@@ -168,15 +178,34 @@ private:
     std::array<uint64_t, kMaxBlockThreads / 64> waiting{};
   };
   static constexpr uint32_t kNamedBarriers = 16;
+  struct Part;
   struct Mbarrier {
     const void *address;
     uint32_t count, arrived = 0, phase = 0;
     Site init, latest;    // latest arrival
     uint32_t maker, made; // who initialised it, and when
     std::array<uint64_t, kMaxBlockThreads / 64> waiting{};
+    // Bytes of this phase: that it expects, of copies issued, and of those that have come.
+    uint64_t expected = 0, issued = 0, come = 0;
+    Site expect, copy;   // the latest
+    Site far, near_wait; // an arrival of another block, and a wait that does not see it
+    bool unseen = false; // nobody has waited since a phase with bulk copies
+    bool all_arrived() const { return arrived == count; }
   };
-  static constexpr uint32_t kMbarriers = 256; // mbarriers of a block
-  static constexpr uint32_t kGroupWarps = 4;  // warps of a warpgroup
+  static constexpr uint32_t kMbarriers = 256;           // mbarriers of a block
+  static constexpr uint64_t kMostBytes = (1 << 20) - 1; // of a phase
+  // A bulk copy of a phase that has not ended.
+  struct BulkCopy {
+    uint32_t rank; // of the block that gets it
+    size_t offset; // in its shared memory
+    uint32_t bytes;
+    uint32_t barrier; // in mbarriers_
+    uint32_t thread;  // that issued it
+    bool complete;
+    Site site;
+    std::vector<BulkPiece> pieces;
+  };
+  static constexpr uint32_t kGroupWarps = 4; // warps of a warpgroup
 
   // executor.cpp: launching and switching
   bool config_ok(const LaunchConfig &config);
@@ -186,12 +215,24 @@ private:
   void check_finished_block();
   static void fiber_entry(boost::context::detail::transfer_t transfer);
   FiberContext *leave_thread(); // bookkeeping of an exit; returns who runs next
-  void suspend();               // the running thread waits; returns when it runs again
-  void find_ready();            // nobody is ready: returns once somebody is
-  void yield();                 // to other blocks and devices
+  void now_running(uint32_t thread);
+  void suspend();    // the running thread waits; returns when it runs again
+  void find_ready(); // nobody is ready: returns once somebody is
+  void yield();      // to other blocks and devices
   bool wake_reached();
   void switch_to(uint32_t thread);
   void hold_running_warp();
+
+  // executor_cluster.cpp
+  void enter_part(uint32_t thread);
+  Part &part_of(uint32_t thread);
+  const Part &part_of(uint32_t thread) const;
+  std::string name_of(uint32_t thread) const; // "thread 5", "thread 5 of block 1"
+  void check_rank(uint32_t rank, Site site);
+  void *place_in(uint32_t rank, const void *address) const;
+  void use_part(uint32_t rank, Site site);
+  void end_part(Part &part, uint32_t thread);
+  void end_cluster_barrier();
 
   // executor_sync.cpp
   uint32_t join_group(Warp &warp, const CollectiveArgs &args, Site site);
@@ -226,9 +267,35 @@ private:
   void check_other(const Writer &other, bool other_writes, const Writer &mine, bool writes,
                    const void *address, size_t bytes);
 
-  // executor_matrix.cpp
+  // executor_mbarrier.cpp
   Mbarrier &mbarrier_at(const void *address, Site site);
-  void check_proxy(uint32_t thread, const Writer &writer, const void *address, Site site);
+  uint32_t slot_of(const Mbarrier &barrier) const {
+    return static_cast<uint32_t>(&barrier - mbarriers_.data());
+  }
+  void check_scope(const Mbarrier &barrier);
+  void check_bytes(const Mbarrier &barrier, uint32_t thread, Site site);
+  uint32_t complete_phase(Mbarrier &barrier);
+  void go_on_with(uint32_t waiter);
+  const Mbarrier *short_of_bytes(uint32_t thread) const;
+  void check_mbarriers_left();
+
+  // executor_bulk.cpp
+  void check_destination(const Mbarrier &barrier, void *destination, uint32_t bytes,
+                         uint32_t alignment, Site site);
+  void issue_bulk_copy(uint32_t rank, void *destination, uint32_t bytes, uint32_t alignment,
+                       void *address, Site site);
+  void check_source(BulkPiece &piece, Site site);
+  void land_some(BulkCopy &copy, uint32_t one_in);
+  bool bytes_have_come(BulkCopy &copy); // returns whether they end the phase
+  uint32_t complete_bulk_copy(BulkCopy &copy);
+  void complete_since(size_t first);
+  bool complete_any_bulk_copy();
+  void maybe_complete_bulk_copy();
+  void end_bulk_copies(Mbarrier &barrier);
+
+  // executor_matrix.cpp
+  void check_proxy(uint32_t thread, const Writer &writer, const void *address, bool matrix,
+                   Site site);
   void check_named(const PendingMatrix &pending, std::span<const Registers> named, bool complete,
                    Site site);
   void check_left_behind(); // once all threads of a block have exited
@@ -273,18 +340,35 @@ private:
   uint32_t running_ = 0;
   uint32_t until_hold_ = 0; // points; 0: no hold is left
   size_t next_hold_ = 0;
+  uint32_t threads_ = 0; // of the cluster
   uint32_t live_ = 0;
   uint32_t block_ = 0;
   bool stalled_ = false; // nobody can run: the running thread waits, too
-  Barrier block_barrier_;
-  std::array<Barrier, kNamedBarriers> named_barriers_;
   // The warps that met last at a named barrier since the block barrier, and where; 0: none did.
   struct Meeting {
     uint32_t warps = 0;
     Site site;
   };
-  std::array<Meeting, kNamedBarriers> meetings_;
+  // What a block of the running cluster has for itself.
+  struct Use {
+    uint32_t stamp = 0; // 0: none
+    Site site;
+  };
+  struct Part {
+    uint32_t rank = 0, live = 0;
+    SharedMemory shared;
+    Barrier block_barrier;
+    std::array<Barrier, kNamedBarriers> named_barriers;
+    std::array<Meeting, kNamedBarriers> meetings;
+    std::vector<Use> uses; // of its shared memory by other blocks, the latest of each thread
+  };
+  std::vector<Part> parts_ = std::vector<Part>(1);
+  Part *part_ = parts_.data(); // of the running thread
+  uint32_t part_start_ = 0;    // stamp
+  Barrier cluster_barrier_;
   std::vector<Mbarrier> mbarriers_;
+  std::vector<BulkCopy> bulk_copies_;
+  std::vector<BulkPiece> pieces_;               // of the copy that is being issued
   std::vector<std::vector<Site>> matrix_steps_; // per warpgroup, the operations in order
   std::vector<MatrixReads> matrix_reads_;       // of the block, by number
   uint32_t sources_in_flight_ = 0;              // copies whose source may be written to
@@ -298,7 +382,6 @@ private:
     Site site;
   };
   std::optional<Undefined> undefined_;
-  SharedMemory shared_;
   std::vector<uint32_t> word_waiters_; // threads
   bool yielded_ = false;
   ThreadView view_; // view of a block that has yielded
@@ -315,10 +398,16 @@ std::string lane_mask_text(uint32_t mask); // "0x0000ffff"
 // it and the kernel. With these functions inline there is one call level between, and one such
 // `ret`.
 
-inline void Executor::switch_to(uint32_t thread) {
-  FiberContext &from = fibers_[running_].context;
+inline void Executor::now_running(uint32_t thread) {
   running_ = thread;
   thread_view.thread = thread;
+  if (config_.cluster > 1) [[unlikely]]
+    enter_part(thread);
+}
+
+inline void Executor::switch_to(uint32_t thread) {
+  FiberContext &from = fibers_[running_].context;
+  now_running(thread);
   ++counters_->fiber_switches;
   switch_fiber(from, fibers_[thread].context);
 }

@@ -1,97 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What warpgroups need: mbarriers, fences between threads and matrix operations, and what happens
-// to a matrix operation from its issue to the wait that covers it.
+// Fences between threads and what runs beside them, and what happens to a matrix operation from its
+// issue to the wait that covers it.
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "kernels/simt/executor.h"
 
 namespace assay::simt {
-namespace {
-
-constexpr uint32_t kPreemptAtBarrier = 4; // seeded schedules: mean waits per preemption
-
-} // namespace
-
-// ---- mbarriers ----
-
-Executor::Mbarrier &Executor::mbarrier_at(const void *address, Site site) {
-  fibers_[running_].site = site;
-  for (Mbarrier &barrier : mbarriers_) {
-    if (barrier.address != address) continue;
-    if (!order_.clocks().knows(running_, barrier.maker, barrier.made))
-      report(running_, HazardKind::kUnordered,
-             "an mbarrier is used, and nothing orders that behind thread " +
-                 std::to_string(barrier.maker) + ", which initialised it at " +
-                 to_string(barrier.init),
-             site, barrier.init);
-    return barrier;
-  }
-  report(running_, HazardKind::kBarrierMisuse, "an mbarrier that nobody has initialised", site);
-}
-
-void Executor::mbarrier_init(void *address, uint32_t count, Site site) {
-  ::assay::simt::access(Space::kShared, AccessKind::kWrite, address, 8, 8, site);
-  for (const Mbarrier &barrier : mbarriers_)
-    if (barrier.address == address)
-      report(running_, HazardKind::kBarrierMisuse,
-             "an mbarrier initialised twice, first at " + to_string(barrier.init), site,
-             barrier.init);
-  if (count == 0 || count >= 1u << 20 || mbarriers_.size() == kMbarriers)
-    report(running_, HazardKind::kUnmodelled,
-           "mbarrier for " + std::to_string(count) + " arrivals, or more than " +
-               std::to_string(kMbarriers) + " mbarriers",
-           site);
-  // An ordinary load must not read a barrier: its bytes count as never written.
-  shared_.mark(SharedMemory::kUndefined, shared_.offset_of(address), 8);
-  mbarriers_.push_back(
-      {address, count, 0, 0, site, {}, running_, order_.clocks().epoch(running_), {}});
-}
-
-void Executor::mbarrier_arrive(void *address, Site site) {
-  Mbarrier &barrier = mbarrier_at(address, site);
-  barrier.latest = site;
-  const auto slot = static_cast<uint32_t>(&barrier - mbarriers_.data());
-  order_.arrived(running_, slot);
-  if (++barrier.arrived < barrier.count) return;
-  barrier.arrived = 0;
-  ++barrier.phase;
-  ++counters_->mbarrier_phases;
-  order_.completed(slot);
-  uint32_t waiter = kMaxBlockThreads;
-  for (uint32_t word = 0; word < barrier.waiting.size(); ++word) {
-    uint64_t waiting = std::exchange(barrier.waiting[word], 0);
-    for (uint64_t left = waiting; left != 0; left &= left - 1)
-      order_.passed(word * 64 + static_cast<uint32_t>(std::countr_zero(left)), slot);
-    if (waiting != 0 && waiter == kMaxBlockThreads) {
-      waiter = word * 64 + static_cast<uint32_t>(std::countr_zero(waiting));
-      waiting &= waiting - 1;
-    }
-    ready_.insert_word(word, waiting);
-  }
-  if (waiter == kMaxBlockThreads) return maybe_preempt(kPreemptAtBarrier);
-  // A thread that waited goes on first. Where the arrival came too early, that thread then finds
-  // undone what should have been done before it.
-  ready_.insert(running_);
-  switch_to(waiter);
-}
-
-void Executor::mbarrier_wait(void *address, uint32_t parity, Site site) {
-  Mbarrier &barrier = mbarrier_at(address, site);
-  if (parity > 1)
-    report(running_, HazardKind::kUnmodelled, "mbarrier parity " + std::to_string(parity), site);
-  const auto slot = static_cast<uint32_t>(&barrier - mbarriers_.data());
-  if ((barrier.phase & 1) != parity) {
-    order_.passed(running_, slot);
-    return maybe_preempt(kPreemptAtBarrier);
-  }
-  barrier.waiting[running_ / 64] |= uint64_t{1} << (running_ % 64);
-  Fiber &fiber = fibers_[running_];
-  fiber.wait = Wait::kMbarrier;
-  fiber.slot = static_cast<uint8_t>(slot);
-  suspend();
-}
 
 // ---- fences ----
 
@@ -100,10 +15,20 @@ void Executor::fence_async_proxy(Site site) {
   fibers_[running_].proxy_fence = order_.moment(running_);
 }
 
-void Executor::check_proxy(uint32_t thread, const Writer &writer, const void *address, Site site) {
-  if (writer.stamp == 0 || fibers_[writer.thread].proxy_fence >= writer.stamp) return;
+void Executor::fence_mbarrier_init(Site site) {
+  fibers_[running_].site = site;
+  fibers_[running_].init_fence = order_.moment(running_);
+}
+
+void Executor::check_proxy(uint32_t thread, const Writer &writer, const void *address, bool matrix,
+                           Site site) {
+  // What a bulk copy wrote is of the async proxy itself.
+  if (writer.stamp == 0 || writer.thread >= threads_ ||
+      fibers_[writer.thread].proxy_fence >= writer.stamp)
+    return;
   report(thread, HazardKind::kMissingFence,
-         "a matrix operation reads shared offset " + std::to_string(shared_.offset_of(address)) +
+         std::string(matrix ? "a matrix operation reads" : "a bulk copy overwrites") +
+             " shared offset " + std::to_string(part_->shared.offset_of(address)) +
              ", which thread " + std::to_string(writer.thread) + " wrote at " +
              to_string(writer.site.site()) + " without fence_async_proxy since",
          site, writer.site.site());
@@ -196,7 +121,7 @@ void Executor::check_named(const PendingMatrix &pending, std::span<const Registe
 
 void Executor::check_left_behind() {
   try {
-    const uint32_t warps = (config_.block + kLanes - 1) / kLanes;
+    const uint32_t warps = (threads_ + kLanes - 1) / kLanes;
     for (uint32_t w = 0; w < warps; ++w) {
       const Warp &warp = warps_[w];
       if (!warp.matrix.empty())
@@ -210,13 +135,7 @@ void Executor::check_left_behind() {
                "a warp of a warpgroup leaves out operation " + std::to_string(warp.matrix_steps),
                steps[warp.matrix_steps]);
     }
-    for (const Mbarrier &barrier : mbarriers_)
-      if (barrier.arrived != 0)
-        report(0, HazardKind::kBarrierMisuse,
-               "an mbarrier is left with " + std::to_string(barrier.arrived) + " of " +
-                   std::to_string(barrier.count) + " arrivals in phase " +
-                   std::to_string(barrier.phase) + "; initialised at " + to_string(barrier.init),
-               barrier.latest, barrier.init);
+    check_mbarriers_left();
   } catch (const HazardFound &) {
     // The hazard is recorded, and no thread is left to unwind.
   }
@@ -224,16 +143,8 @@ void Executor::check_left_behind() {
 
 // ---- entry points ----
 
-void mbarrier_init(void *barrier, uint32_t count, Site site) {
-  Executor::current().mbarrier_init(barrier, count, site);
-}
-void mbarrier_arrive(void *barrier, Site site) {
-  Executor::current().mbarrier_arrive(barrier, site);
-}
-void mbarrier_wait(void *barrier, uint32_t parity, Site site) {
-  Executor::current().mbarrier_wait(barrier, parity, site);
-}
 void fence_async_proxy(Site site) { Executor::current().fence_async_proxy(site); }
+void fence_mbarrier_init(Site site) { Executor::current().fence_mbarrier_init(site); }
 void matrix_issue(std::unique_ptr<MatrixOperation> operation, Site site) {
   Executor::current().matrix_issue(std::move(operation), site);
 }

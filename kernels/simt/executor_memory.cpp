@@ -41,19 +41,19 @@ std::string shared_range(size_t bytes, ptrdiff_t offset) {
 
 void Executor::shared_access(uint32_t thread, AccessKind kind, const void *address, size_t bytes,
                              Site site) {
-  const size_t offset = shared_.offset_of(address);
-  if (!shared_.contains(address, bytes))
+  const size_t offset = part_->shared.offset_of(address);
+  if (!part_->shared.contains(address, bytes))
     report(thread, HazardKind::kSharedOutOfBounds,
            shared_range(bytes, static_cast<ptrdiff_t>(offset)) + " of " +
-               std::to_string(shared_.bytes()),
+               std::to_string(part_->shared.bytes()),
            site);
   switch (kind) {
   case AccessKind::kRead:
   case AccessKind::kMatrixRead:
     counters_->shared_load_bytes += bytes;
-    if (shared_.all(SharedMemory::kDefined, offset, bytes))
+    if (part_->shared.all(SharedMemory::kDefined, offset, bytes))
       return order_shared(thread, kind, address, bytes, site);
-    if (shared_.any(SharedMemory::kInFlight, offset, bytes)) {
+    if (part_->shared.any(SharedMemory::kInFlight, offset, bytes)) {
       const Site copy = pending_site(offset, bytes);
       report(thread, HazardKind::kAsyncInFlightRead,
              shared_range(bytes, static_cast<ptrdiff_t>(offset)) +
@@ -65,7 +65,8 @@ void Executor::shared_access(uint32_t thread, AccessKind kind, const void *addre
                  site);
   case AccessKind::kWrite:
   case AccessKind::kAsyncWrite:
-    if (shared_.any(SharedMemory::kInFlight, offset, bytes)) {
+  case AccessKind::kBulkWrite:
+    if (part_->shared.any(SharedMemory::kInFlight, offset, bytes)) {
       const Site copy = pending_site(offset, bytes);
       report(thread, HazardKind::kAsyncInFlightWrite,
              shared_range(bytes, static_cast<ptrdiff_t>(offset)) +
@@ -74,8 +75,9 @@ void Executor::shared_access(uint32_t thread, AccessKind kind, const void *addre
     }
     order_shared(thread, kind, address, bytes, site);
     counters_->shared_store_bytes += bytes;
-    shared_.mark(kind == AccessKind::kWrite ? SharedMemory::kDefined : SharedMemory::kInFlight,
-                 offset, bytes);
+    part_->shared.mark(kind == AccessKind::kWrite ? SharedMemory::kDefined
+                                                  : SharedMemory::kInFlight,
+                       offset, bytes);
     return;
   case AccessKind::kAtomic:
   case AccessKind::kAtomicLoad:
@@ -101,10 +103,10 @@ void Executor::global_access(uint32_t thread, AccessKind kind, const void *addre
     ++counters_->global_store_requests;
     counters_->global_store_bytes += bytes;
   }
-  if (shared_.bytes() != 0 && shared_.contains(address, bytes))
+  if (part_->shared.bytes() != 0 && part_->shared.contains(address, bytes))
     report(thread, HazardKind::kGlobalOutOfBounds,
-           "global access to shared memory (offset " + std::to_string(shared_.offset_of(address)) +
-               ")",
+           "global access to shared memory (offset " +
+               std::to_string(part_->shared.offset_of(address)) + ")",
            site);
   if (!stream_) return;
   HazardKind found;
@@ -124,32 +126,33 @@ void Executor::global_access(uint32_t thread, AccessKind kind, const void *addre
     report(thread, found, text, site);
   if (writes) {
     check_awaited(address, bytes, thread, site);
-    if (sources_in_flight_ != 0) check_sources(thread, address, bytes, site);
+    if (sources_in_flight_ != 0 || !bulk_copies_.empty())
+      check_sources(thread, address, bytes, site);
   }
   if (!atomic) check_order(thread, How::kPlain, writes, address, bytes, site);
 }
 
 void Executor::raw_access(const void *address, size_t bytes, bool write, const void *pc) {
-  if (!shared_.data()) return;
-  const ptrdiff_t offset = static_cast<ptrdiff_t>(shared_.offset_of(address));
+  if (!part_->shared.data()) return;
+  const ptrdiff_t offset = static_cast<ptrdiff_t>(part_->shared.offset_of(address));
   const ptrdiff_t zone = static_cast<ptrdiff_t>(GuardedBlock::kRedZone);
-  if (offset < -zone || offset >= static_cast<ptrdiff_t>(shared_.bytes()) + zone) return;
+  if (offset < -zone || offset >= static_cast<ptrdiff_t>(part_->shared.bytes()) + zone) return;
   maybe_preempt(kPreemptAtAccess);
   char text[128];
   std::snprintf(text, sizeof text, "raw %s at pc %p after this line: ", write ? "store" : "load",
                 pc);
   const Site site = fibers_[running_].site;
   std::string range = text + shared_range(bytes, offset);
-  if (!shared_.contains(address, bytes))
+  if (!part_->shared.contains(address, bytes))
     report(running_, HazardKind::kSharedOutOfBounds,
-           range + " of " + std::to_string(shared_.bytes()), site);
+           range + " of " + std::to_string(part_->shared.bytes()), site);
   const size_t at = static_cast<size_t>(offset);
-  if (shared_.any(SharedMemory::kInFlight, at, bytes))
+  if (part_->shared.any(SharedMemory::kInFlight, at, bytes))
     report(running_, write ? HazardKind::kAsyncInFlightWrite : HazardKind::kAsyncInFlightRead,
            range + " while an async copy is in flight", site, pending_site(at, bytes));
   if (write)
-    shared_.mark(SharedMemory::kDefined, at, bytes);
-  else if (!shared_.all(SharedMemory::kDefined, at, bytes))
+    part_->shared.mark(SharedMemory::kDefined, at, bytes);
+  else if (!part_->shared.all(SharedMemory::kDefined, at, bytes))
     await_writer(running_, HazardKind::kUninitSharedRead, std::move(range) + " are read", address,
                  bytes, site);
   order_shared(running_, write ? AccessKind::kWrite : AccessKind::kRead, address, bytes, site);
@@ -157,17 +160,17 @@ void Executor::raw_access(const void *address, size_t bytes, bool write, const v
 
 void *Executor::shared_base(size_t bytes, size_t alignment, Site site) {
   fibers_[running_].site = site;
-  if (bytes > shared_.bytes())
+  if (bytes > part_->shared.bytes())
     report(running_, HazardKind::kSharedOutOfBounds,
            "shared storage of " + std::to_string(bytes) + " bytes in a launch with " +
-               std::to_string(shared_.bytes()),
+               std::to_string(part_->shared.bytes()),
            site);
   if (alignment > SharedMemory::kAlignment)
     report(running_, HazardKind::kMisaligned,
            "shared storage aligned to " + std::to_string(alignment) + "; at most " +
                std::to_string(SharedMemory::kAlignment) + " is possible",
            site);
-  return shared_.data();
+  return part_->shared.data();
 }
 
 // ---- async copies ----
@@ -185,7 +188,7 @@ void Executor::async_copy(void *destination, const void *source, size_t bytes, b
   }
   access(running_, Space::kShared, AccessKind::kAsyncWrite, destination, bytes, bytes, site);
   Fiber &fiber = fibers_[running_];
-  PendingCopy copy{shared_.offset_of(destination),
+  PendingCopy copy{part_->shared.offset_of(destination),
                    bytes,
                    source,
                    fiber.groups_committed,
@@ -204,7 +207,7 @@ void Executor::async_copy(void *destination, const void *source, size_t bytes, b
 }
 
 void Executor::land(PendingCopy &copy) {
-  std::byte *destination = shared_.data() + copy.offset;
+  std::byte *destination = part_->shared.data() + copy.offset;
   if (copy.valid)
     std::memcpy(destination, copy.source, copy.bytes);
   else
@@ -223,16 +226,20 @@ void Executor::async_wait(uint32_t pending_groups, Site site) {
   auto copy = fiber.copies.begin();
   for (; copy != fiber.copies.end() && copy->group < complete_below; ++copy) {
     if (!copy->landed) land(*copy);
-    shared_.mark(SharedMemory::kDefined, copy->offset, copy->bytes);
+    part_->shared.mark(SharedMemory::kDefined, copy->offset, copy->bytes);
     order_landed(*copy);
   }
   fiber.copies.erase(fiber.copies.begin(), copy);
 }
 
 Site Executor::pending_site(size_t offset, size_t bytes) const {
-  for (uint32_t t = 0; t < config_.block; ++t)
+  for (uint32_t t = 0; t < threads_; ++t)
     for (const PendingCopy &copy : fibers_[t].copies)
       if (copy.offset < offset + bytes && offset < copy.offset + copy.bytes) return copy.site;
+  for (const BulkCopy &copy : bulk_copies_)
+    if (copy.rank == part_->rank && copy.offset < offset + bytes &&
+        offset < copy.offset + copy.bytes)
+      return copy.site;
   return {};
 }
 

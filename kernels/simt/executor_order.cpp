@@ -16,20 +16,6 @@ How how_of(Scope scope) {
   return scope == Scope::kGpu ? How::kAtomic : How::kAtomicInBlock;
 }
 
-Readers readers_of(const Writer &access) {
-  Readers reader;
-  reader.site = access.site;
-  reader.launch = access.launch;
-  reader.block = access.block;
-  reader.stamp = access.stamp;
-  reader.lanes = 1u << access.thread % kLanes;
-  reader.warp = static_cast<uint8_t>(access.thread / kLanes);
-  reader.how = access.how;
-  reader.bytes = access.bytes;
-  reader.takes = access.takes;
-  return reader;
-}
-
 } // namespace
 
 // ---- inside a block ----
@@ -46,7 +32,7 @@ bool Executor::knows(uint32_t thread, const Writer &access) {
 // Whether the warp knows it, which starts a matrix operation as one, or waits for it.
 bool Executor::warp_knows(uint32_t thread, const Writer &access) {
   const uint32_t first = thread / kLanes * kLanes;
-  for (uint32_t t = first; t < std::min(first + kLanes, config_.block); ++t)
+  for (uint32_t t = first; t < std::min(first + kLanes, threads_); ++t)
     if (knows(t, access)) return true;
   return false;
 }
@@ -56,7 +42,7 @@ bool Executor::write_is_ordered(uint32_t thread, const Readers &readers) {
     Writer reader = readers.of_lane(0);
     reader.stamp = matrix_reads_[readers.stamp].done;
     if (reader.stamp == kInFlight) return false;
-    for (; reader.thread < std::min((readers.warp + 1) * kLanes, config_.block); ++reader.thread)
+    for (; reader.thread < std::min((readers.warp + 1) * kLanes, threads_); ++reader.thread)
       if (knows(thread, reader)) return true;
     return false;
   }
@@ -69,14 +55,16 @@ bool Executor::write_is_ordered(uint32_t thread, const Readers &readers) {
 void Executor::order_shared(uint32_t thread, AccessKind kind, const void *address, size_t bytes,
                             Site site) {
   if (bytes == 0) return;
-  AccessHistory &history = shared_.history();
+  AccessHistory &history = part_->shared.history();
   const uint32_t base = order_.clocks().base();
   const Writer mine = access_of(thread, How::kPlain, 0, site, false);
-  if (kind == AccessKind::kWrite || kind == AccessKind::kAsyncWrite) {
+  if (kind == AccessKind::kWrite || kind == AccessKind::kAsyncWrite ||
+      kind == AccessKind::kBulkWrite) {
     check_awaited(address, bytes, thread, site);
     return history.each(address, bytes, [&](AccessHistory::Cell &cell) {
       if (cell.writer.stamp > base && !knows(thread, cell.writer)) [[unlikely]]
         report_shared(mine, true, cell.writer, true, address, bytes);
+      if (kind == AccessKind::kBulkWrite) check_proxy(thread, cell.writer, address, false, site);
       if (cell.readers.lanes != 0) {
         history.each_reader(cell, [&](const Readers &readers) {
           if ((readers.matrix || readers.stamp > base) && !write_is_ordered(thread, readers))
@@ -97,7 +85,7 @@ void Executor::order_shared(uint32_t thread, AccessKind kind, const void *addres
     if (cell.writer.stamp > base && !knows(thread, cell.writer) &&
         !(reader.matrix && warp_knows(thread, cell.writer))) [[unlikely]]
       report_shared(mine, false, cell.writer, true, address, bytes);
-    if (reader.matrix) check_proxy(thread, cell.writer, address, site);
+    if (reader.matrix) check_proxy(thread, cell.writer, address, true, site);
     history.add(cell, reader, base);
   });
 }
@@ -105,8 +93,8 @@ void Executor::order_shared(uint32_t thread, AccessKind kind, const void *addres
 // The bytes of a copy are there: its issuing thread has written them now, and read the source.
 void Executor::order_landed(const PendingCopy &copy) {
   const Writer mine = access_of(running_, How::kPlain, 0, copy.site, false);
-  shared_.history().each(shared_.data() + copy.offset, copy.bytes,
-                         [&](AccessHistory::Cell &cell) { cell.writer = mine; });
+  part_->shared.history().each(part_->shared.data() + copy.offset, copy.bytes,
+                               [&](AccessHistory::Cell &cell) { cell.writer = mine; });
   if (copy.source_history == nullptr) return;
   --sources_in_flight_;
   Readers reader = readers_of(mine);
@@ -119,7 +107,7 @@ void Executor::order_landed(const PendingCopy &copy) {
 
 void Executor::check_sources(uint32_t thread, const void *address, size_t bytes, Site site) {
   const auto *begin = static_cast<const std::byte *>(address);
-  for (uint32_t t = 0; t < config_.block; ++t)
+  for (uint32_t t = 0; t < threads_; ++t)
     for (const PendingCopy &copy : fibers_[t].copies) {
       const auto *source = static_cast<const std::byte *>(copy.source);
       if (copy.source_history == nullptr || source >= begin + bytes || begin >= source + copy.bytes)
@@ -127,6 +115,16 @@ void Executor::check_sources(uint32_t thread, const void *address, size_t bytes,
       report(thread, HazardKind::kAsyncInFlightWrite,
              stream_->memory.place(address, bytes) +
                  " are written before the wait of the async copy issued at " +
+                 to_string(copy.site) + ", which reads them",
+             site, copy.site);
+    }
+  for (const BulkCopy &copy : bulk_copies_)
+    for (const BulkPiece &piece : copy.pieces) {
+      const auto *source = static_cast<const std::byte *>(piece.source);
+      if (source == nullptr || source >= begin + bytes || begin >= source + piece.bytes) continue;
+      report(thread, HazardKind::kAsyncInFlightWrite,
+             stream_->memory.place(address, bytes) +
+                 " are written before the phase that counts the bulk copy issued at " +
                  to_string(copy.site) + ", which reads them",
              site, copy.site);
     }
@@ -271,6 +269,7 @@ void Executor::expire_waits() {
 
 void Executor::find_ready() {
   while (ready_.empty() && !wake_reached()) {
+    if (complete_any_bulk_copy()) continue;
     if (undefined_) report_undefined();
     if (word_waiters_.empty()) report_stall();
     if (side_)

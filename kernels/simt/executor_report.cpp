@@ -47,10 +47,10 @@ void Executor::report(uint32_t thread, HazardKind kind, const std::string &text,
   hazard.kind = kind;
   hazard.site = site;
   hazard.other = other;
-  hazard.block = block_;
-  hazard.thread = thread;
+  hazard.block = block_ + part_of(thread).rank;
+  hazard.thread = thread % config_.block;
   hazard.message = to_string(site) + ": " + to_string(kind) + ": " + text + " [block " +
-                   std::to_string(block_) + ", thread " + std::to_string(thread) + "]";
+                   std::to_string(hazard.block) + ", thread " + std::to_string(hazard.thread) + "]";
   record(std::move(hazard));
   throw HazardFound{};
 }
@@ -67,8 +67,10 @@ std::string Executor::describe_wait(uint32_t thread) const {
     break;
   case Wait::kBlockBarrier:
     return "wait at block_barrier" + at;
+  case Wait::kClusterBarrier:
+    return "wait at cluster_barrier" + at;
   case Wait::kNamedBarrier: {
-    const Barrier &barrier = named_barriers_[fiber.slot];
+    const Barrier &barrier = part_of(thread).named_barriers[fiber.slot];
     return "wait at named_barrier " + std::to_string(fiber.slot) + " (" +
            std::to_string(barrier.arrived) + " of " + std::to_string(barrier.expected) +
            " threads there)" + at;
@@ -77,6 +79,10 @@ std::string Executor::describe_wait(uint32_t thread) const {
     const Mbarrier &barrier = mbarriers_[fiber.slot];
     return "wait at mbarrier_wait (" + std::to_string(barrier.arrived) + " of " +
            std::to_string(barrier.count) + " arrivals in phase " + std::to_string(barrier.phase) +
+           (barrier.expected == barrier.come
+                ? ""
+                : ", " + std::to_string(barrier.come) + " of " + std::to_string(barrier.expected) +
+                      " bytes expected at " + to_string(barrier.expect)) +
            ", the latest at " +
            to_string(barrier.latest.file != nullptr ? barrier.latest : barrier.init) + ")" + at;
   }
@@ -95,7 +101,7 @@ std::string Executor::describe_wait(uint32_t thread) const {
 
 std::string Executor::who_waits_where() const {
   std::map<std::string, std::vector<uint32_t>> places;
-  for (uint32_t t = 0; t < config_.block; ++t)
+  for (uint32_t t = 0; t < threads_; ++t)
     places[describe_wait(t)].push_back(t);
   std::string text;
   size_t listed = 0;
@@ -110,9 +116,14 @@ std::string Executor::who_waits_where() const {
 
 void Executor::report_stall() {
   stalled_ = true;
+  // Where bytes are expected that no copy brings, that is the cause.
+  for (uint32_t t = 0; t < threads_; ++t)
+    if (const Mbarrier *barrier = short_of_bytes(t))
+      report(t, HazardKind::kDeadlock, "no thread can run; " + who_waits_where(), fibers_[t].site,
+             barrier->expect);
   // Where a collective waits for lanes that cannot come, it is the cause: who waits at a barrier
   // then waits for the collective.
-  for (uint32_t w = 0; w * kLanes < config_.block; ++w) {
+  for (uint32_t w = 0; w * kLanes < threads_; ++w) {
     const Warp &warp = warps_[w];
     if (warp.active == 0) continue;
     const Group &group = warp.groups[static_cast<uint32_t>(std::countr_zero(warp.active))];
@@ -126,10 +137,10 @@ void Executor::report_stall() {
            group.call.site, fibers_[first_absent].site);
   }
   uint32_t first = 0;
-  while (first + 1 < config_.block && fibers_[first].exited)
+  while (first + 1 < threads_ && fibers_[first].exited)
     ++first;
   Site other;
-  for (uint32_t t = first; t < config_.block; ++t)
+  for (uint32_t t = first; t < threads_; ++t)
     if (!fibers_[t].exited && !(fibers_[t].site == fibers_[first].site)) other = fibers_[t].site;
   if (other.file == nullptr && fibers_[first].wait == Wait::kMbarrier) {
     const Mbarrier &barrier = mbarriers_[fibers_[first].slot];

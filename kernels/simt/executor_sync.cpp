@@ -56,10 +56,10 @@ void Executor::release_barrier(Barrier &barrier) {
 [[gnu::always_inline]] inline void Executor::block_barrier(Site site) {
   Fiber &fiber = fibers_[running_];
   fiber.site = site;
-  Barrier &barrier = block_barrier_;
-  if (live_ != config_.block)
+  Barrier &barrier = part_->block_barrier;
+  if (part_->live != config_.block)
     report(running_, HazardKind::kDivergentBarrier,
-           "block_barrier after " + std::to_string(config_.block - live_) + " of " +
+           "block_barrier after " + std::to_string(config_.block - part_->live) + " of " +
                std::to_string(config_.block) + " threads have exited; " + who_waits_where(),
            site);
   if (barrier.arrived == 0) {
@@ -74,8 +74,11 @@ void Executor::release_barrier(Barrier &barrier) {
   }
   if (++barrier.arrived == config_.block) {
     ++counters_->block_barriers;
-    meetings_.fill({});
-    order_.block_barrier();
+    part_->meetings.fill({});
+    if (config_.cluster == 1)
+      order_.block_barrier();
+    else
+      order_.warps_meet(warps_at(barrier) | 1u << running_ / kLanes);
     release_barrier(barrier);
     maybe_preempt(kPreemptAtSync);
     return;
@@ -95,7 +98,7 @@ uint32_t Executor::warps_at(const Barrier &barrier) {
 }
 
 void Executor::check_whole_warps(const Barrier &barrier, uint32_t id, Site site) {
-  for (uint32_t warp = 0; warp * kLanes < config_.block; ++warp) {
+  for (uint32_t warp = 0; warp * kLanes < threads_; ++warp) {
     const uint32_t lanes = static_cast<uint32_t>(barrier.waiting[warp / 2] >> (warp % 2 * kLanes));
     if (lanes == 0 || lanes == ~0u) continue;
     report(running_, HazardKind::kDivergentBarrier,
@@ -109,7 +112,7 @@ void Executor::check_whole_warps(const Barrier &barrier, uint32_t id, Site site)
 // Two groups of warps must not use one barrier in turns without a block barrier between: on one
 // schedule they take turns, on another they mix.
 void Executor::check_same_warps(const Barrier &barrier, uint32_t id, Site site) {
-  Meeting &last = meetings_[id];
+  Meeting &last = part_->meetings[id];
   const uint32_t warps = warps_at(barrier);
   if (last.warps != 0 && last.warps != warps)
     report(running_, HazardKind::kDivergentBarrier,
@@ -133,7 +136,7 @@ void Executor::check_same_warps(const Barrier &barrier, uint32_t id, Site site) 
                " threads; it takes a multiple of 32, at most the block's " +
                std::to_string(config_.block),
            site);
-  Barrier &barrier = named_barriers_[id];
+  Barrier &barrier = part_->named_barriers[id];
   if (barrier.arrived == 0) {
     barrier.expected = num_threads;
     barrier.site = site;

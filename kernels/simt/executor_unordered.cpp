@@ -28,10 +28,13 @@ void Executor::report_unordered(const Writer &mine, bool writes, const Writer &o
   std::string whose;
   if (!here)
     whose = "block " + std::to_string(other.block) + (wide ? " of another device" : "") + ", ";
+  whose += here && other.thread >= threads_ ? "a bulk copy"
+           : here                           ? name_of(other.thread)
+                                            : "thread " + std::to_string(other.thread);
   report(mine.thread, HazardKind::kUnordered,
          place + " are " + verb(mine.how, writes, wide) + ", and nothing orders that behind " +
-             whose + "thread " + std::to_string(other.thread) + ", by which they were " +
-             verb(other.how, other_writes, wide) + " at " + to_string(other.site.site()),
+             whose + ", by which they were " + verb(other.how, other_writes, wide) + " at " +
+             to_string(other.site.site()),
          mine.site.site(), other.site.site());
 }
 
@@ -42,7 +45,7 @@ void Executor::report_shared(const Writer &mine, bool writes, const Writer &othe
   in_block.block = block_;
   report_unordered(mine, writes, in_block, other_writes,
                    std::to_string(bytes) + " bytes at shared offset " +
-                       std::to_string(shared_.offset_of(address)));
+                       std::to_string(part_->shared.offset_of(address)));
 }
 
 void Executor::report_overwritten(const Writer &mine, const Readers &readers, const void *address,
@@ -51,7 +54,7 @@ void Executor::report_overwritten(const Writer &mine, const Readers &readers, co
     const Site issue = matrix_reads_[readers.stamp].site;
     report(mine.thread, HazardKind::kAsyncInFlightWrite,
            std::to_string(bytes) + " bytes at shared offset " +
-               std::to_string(shared_.offset_of(address)) +
+               std::to_string(part_->shared.offset_of(address)) +
                " are written before the wait of the matrix operation issued at " +
                to_string(issue) + ", which reads them",
            mine.site.site(), issue);

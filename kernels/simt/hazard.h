@@ -21,8 +21,8 @@ enum class HazardKind : uint8_t {
   kRedZoneWritten,     ///< guard bytes around a buffer changed
   kReadOnlyWritten,    ///< store to a buffer registered as read-only
   kUninitGlobalRead,   ///< bytes of a buffer read that nothing has defined
-  kMissingFence,       ///< a matrix operation without the fence that its operands need
-  kBarrierMisuse,      ///< an mbarrier used before it is initialised, or left inside a phase
+  kMissingFence,       ///< a matrix operation or a bulk copy without the fence that it needs
+  kBarrierMisuse,      ///< an mbarrier not initialised, left inside a phase, or with wrong bytes
   kTooEarly,           ///< in an early start: before the wait for the grid in front, or without it
   kUnordered,          ///< what another block wrote, with nothing that orders it before this access
   kUnmodelled,         ///< the executor has no model for this; never a pass

@@ -13,11 +13,15 @@ struct LaunchConfig {
   uint32_t grid_x = 1, grid_y = 1, grid_z = 1;
   uint32_t block = 1;      // threads, 1 to kMaxBlockThreads
   size_t shared_bytes = 0; // dynamic shared memory of a block, up to kMaxSharedBytes
+  uint32_t cluster = 1;    // blocks of a cluster, neighbours along x: see kMaxClusterBlocks
   bool enable_pdl = false; // the kernel in front may still run: see Memory::mark_late
 };
 
 constexpr uint32_t kMaxBlockThreads = 1024;
 constexpr size_t kMaxSharedBytes = 227 * 1024;
+// A cluster of several blocks has at most kMaxBlockThreads threads in all, and its blocks whole
+// warpgroups; grid_x is a multiple of it. Its blocks run at once.
+constexpr uint32_t kMaxClusterBlocks = 8;
 
 enum class LaunchStatus : uint8_t {
   kOk,

@@ -213,6 +213,7 @@ private:
                 "draw as check does, until a property fails");
     s->add_flag("--first-schedule", mutants_.first_schedule,
                 "what the executor reports of the draws of check on its first schedule");
+    add_text(s, "--case", mutants_.cases, "FILE...", "with --first-schedule: these, and no draws");
     s->add_flag("--usual-rules", mutants_.usual_rules,
                 "draw as check does, N(0,1), and judge by 1e-2, 1e-3, 98 % and 2x");
     add_count(s, "--runs", mutants_.runs, 100000, "inputs per mutant (20)");

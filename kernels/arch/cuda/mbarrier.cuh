@@ -17,6 +17,31 @@ ASSAY_DEVICE void mbarrier_init(Mbarrier *b, uint32_t count) {
 ASSAY_DEVICE void mbarrier_arrive(Mbarrier *b) {
   asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"(detail::mbarrier_address(b)) : "memory");
 }
+ASSAY_DEVICE void mbarrier_expect_tx(Mbarrier *b, uint32_t bytes) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile(
+      "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(detail::mbarrier_address(b)),
+      "r"(bytes)
+      : "memory");
+#else
+  __trap();
+#endif
+}
+ASSAY_DEVICE void mbarrier_arrive_expect_tx(Mbarrier *b, uint32_t bytes) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile(
+      "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(detail::mbarrier_address(b)),
+      "r"(bytes)
+      : "memory");
+#else
+  __trap();
+#endif
+}
+ASSAY_DEVICE void fence_mbarrier_init() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+#endif
+}
 ASSAY_DEVICE void mbarrier_wait(Mbarrier *b, uint32_t parity) {
 #if __CUDA_ARCH__ >= 900
   asm volatile("{\n"

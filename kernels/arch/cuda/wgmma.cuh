@@ -169,12 +169,6 @@ ASSAY_DEVICE void wgmma_wait(Registers &...registers) {
   (detail::touch(registers), ...);
 }
 
-ASSAY_DEVICE void fence_async_proxy() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-#endif
-}
-
 template <int kCount>
 ASSAY_DEVICE void lower_registers() {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)

@@ -14,4 +14,8 @@ inline void named_barrier(int id, int num_threads, simt::Site site = simt::Site:
   simt::named_barrier(static_cast<uint32_t>(id), static_cast<uint32_t>(num_threads), site);
 }
 
+inline void fence_async_proxy(simt::Site site = simt::Site::here()) {
+  simt::fence_async_proxy(site);
+}
+
 } // namespace assay::n_simt::arch

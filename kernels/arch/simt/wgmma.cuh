@@ -104,10 +104,6 @@ inline void wgmma_wait(R &r, S &s, simt::Site site = simt::Site::here()) {
   detail::wgmma_wait(kPending, {{{&r, sizeof r}, {&s, sizeof s}}}, site);
 }
 
-inline void fence_async_proxy(simt::Site site = simt::Site::here()) {
-  simt::fence_async_proxy(site);
-}
-
 template <int kCount>
 inline void lower_registers() {}
 template <int kCount>

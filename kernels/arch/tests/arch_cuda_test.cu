@@ -4,6 +4,8 @@
 #error "this file tests the cuda target: the build must define ASSAY_COMPILE_CUDA"
 #endif
 
+#include "kernels/arch/tests/bulk_tests.inl"
+#include "kernels/arch/tests/cluster_tests.inl"
 #include "kernels/arch/tests/memory_tests.inl"
 #include "kernels/arch/tests/mma_tests.inl"
 #include "kernels/arch/tests/number_tests.inl"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/arch/tests/bulk_tests.inl"
+#include "kernels/arch/tests/cluster_tests.inl"
 #include "kernels/arch/tests/memory_tests.inl"
 #include "kernels/arch/tests/mma_tests.inl"
 #include "kernels/arch/tests/number_tests.inl"

@@ -22,6 +22,7 @@ struct Shape {
   uint32_t blocks = 1;
   uint32_t threads = 32;
   size_t shared_bytes = 0;
+  uint32_t cluster = 1; // blocks
 };
 
 #if ASSAY_IS_CUDA
@@ -29,7 +30,7 @@ struct Shape {
 #define ASSAY_ARCH_SUITE ArchCuda
 
 template <class Kernel>
-__global__ void run_functor(Kernel kernel) {
+__global__ void run_functor(const ASSAY_GRID_CONSTANT Kernel kernel) {
   kernel();
 }
 
@@ -64,8 +65,17 @@ public:
   }
   template <class Kernel>
   void run(const Shape &shape, Kernel kernel) {
-    run_functor<<<shape.blocks, shape.threads, shape.shared_bytes>>>(kernel);
-    check(cudaGetLastError());
+    cudaLaunchAttribute cluster = {};
+    cluster.id = cudaLaunchAttributeClusterDimension;
+    cluster.val.clusterDim.x = shape.cluster;
+    cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(shape.blocks);
+    config.blockDim = dim3(shape.threads);
+    config.dynamicSmemBytes = shape.shared_bytes;
+    config.attrs = &cluster;
+    config.numAttrs = shape.cluster > 1 ? 1 : 0;
+    check(cudaLaunchKernelEx(&config, run_functor<Kernel>, kernel));
     check(cudaDeviceSynchronize());
   }
 
@@ -101,6 +111,7 @@ public:
     config.grid_x = shape.blocks;
     config.block = shape.threads;
     config.shared_bytes = shape.shared_bytes;
+    config.cluster = shape.cluster;
     stream_.schedule = next_schedule();
     const simt::LaunchStatus status = simt::launch(&stream_, config, [&] { kernel(); });
     if (status != simt::LaunchStatus::kOk) ADD_FAILURE() << stream_.hazards.back().message;

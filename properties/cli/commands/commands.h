@@ -64,7 +64,7 @@ int command_bench(Session &session, const BenchOptions &options);
 
 struct MutantsOptions {
   std::string kernel;
-  std::vector<std::string> mutants;
+  std::vector<std::string> mutants, cases;
   int runs = 0, keys = 0, splits = 0, threads = 0;
   bool default_draw = false, first_schedule = false, usual_rules = false;
 };
