@@ -7,13 +7,13 @@
 //                                     from one line. Orders as block_barrier does
 //   T cluster_load(p, rank)           T has 4, 8 or 16 bytes and is aligned to its size
 //   void cluster_store(p, v, rank)
-//   void mbarrier_arrive_cluster(b, rank)     counts one arrival at the b of that block
-//   void mbarrier_wait_cluster(b, parity)     as mbarrier_wait, where threads of other blocks arrive
+//   void mbarrier_arrive_cluster(b, rank)   counts one arrival at the b of that block
+//   void mbarrier_wait_cluster(b, parity)   as mbarrier_wait, where threads of other blocks arrive
 //   void tensor_copy_multicast(dst, map, at, b, blocks)   as tensor_copy, to the dst of every block
 //                                     whose bit is in the uint16_t `blocks`; the bytes count at the
 //                                     b of each (sm_90a)
-// Something that all its threads met at must stand between the start of a block and the first use of
-// its memory by another one, and between the last use and its end: a cluster_barrier does.
+// A cluster_barrier, or another order, must stand between the start of a block and the first use of
+// its memory by another one, and between the last use and its end.
 #pragma once
 
 #include "kernels/arch/bulk_copy.cuh"

@@ -9,6 +9,7 @@
 
 #include "kernels/arch/tests/bulk_ring.h"
 #include "kernels/arch/tests/schedules.h"
+#include "kernels/arch/wgmma.cuh"
 
 namespace assay::n_simt::arch_test {
 namespace {
@@ -128,6 +129,77 @@ TEST_P(WrongRing, is_reported_on_every_schedule) {
 }
 
 INSTANTIATE_TEST_SUITE_P(all, WrongRing, testing::ValuesIn(kWrong));
+
+// ---- slots that matrix operations read ----
+
+enum class MatrixMistake { kNone, kNotAwaited, kReleasedInFlight, kStoredUnfenced };
+
+/// A warpgroup multiplies what a copy brings, twice through the same slot.
+void multiply(const arch::TensorMap &map, MatrixMistake mistake) {
+  struct Storage {
+    alignas(1024) arch::Vec4 slot[512];
+    arch::Mbarrier full, empty;
+  };
+  Storage &shared = arch::shared_storage<Storage>();
+  if (arch::thread_idx() == 0) {
+    arch::mbarrier_init(&shared.full, 1);
+    arch::mbarrier_init(&shared.empty, 128);
+    arch::fence_mbarrier_init();
+  }
+  arch::block_barrier();
+  for (uint32_t round = 0; round < 2; ++round) {
+    if (arch::thread_idx() == 128) {
+      arch::mbarrier_wait(&shared.empty, round ^ 1);
+      arch::mbarrier_arrive_expect_tx(&shared.full, sizeof shared.slot);
+      const int32_t at[2] = {0, 0};
+      arch::tensor_copy(shared.slot, map, at, &shared.full);
+    }
+    if (arch::thread_idx() >= 128) continue;
+    if (mistake != MatrixMistake::kNotAwaited) arch::mbarrier_wait(&shared.full, round);
+    if (mistake == MatrixMistake::kStoredUnfenced) {
+      arch::shared_store(&shared.slot[arch::thread_idx()], arch::Vec4{});
+      arch::named_barrier(1, 128);
+    }
+    float c[32] = {};
+    arch::wgmma_fence(c);
+    arch::wgmma_m64k16<arch::bf16>(c, arch::KMajorMatrix(shared.slot),
+                                   arch::KMajorMatrix(shared.slot), false);
+    arch::wgmma_commit();
+    if (mistake == MatrixMistake::kReleasedInFlight) arch::mbarrier_arrive(&shared.empty);
+    arch::wgmma_wait<0>(c);
+    if (mistake != MatrixMistake::kReleasedInFlight) arch::mbarrier_arrive(&shared.empty);
+  }
+}
+
+TEST(BulkMatrix, needs_the_phase_and_no_fence) {
+  const auto seen = [](MatrixMistake mistake, const simt::Schedule &schedule) {
+    simt::Stream stream;
+    arch::TensorShape shape;
+    shape.data =
+        stream.memory.allocate(8192, simt::Access::kReadOnly, simt::InitState::kDefined, "keys");
+    shape.rank = 2;
+    shape.size[0] = shape.size[1] = shape.box[0] = shape.box[1] = 64;
+    shape.stride[1] = 128;
+    shape.swizzle = arch::Swizzle::k128Bytes;
+    arch::TensorMap map;
+    EXPECT_STREQ(arch::make_tensor_map(map, shape), nullptr);
+    stream.schedule = schedule;
+    simt::LaunchConfig config;
+    config.block = 160;
+    config.shared_bytes = 9 * 1024;
+    simt::launch(&stream, config, [&] { multiply(map, mistake); });
+    return stream.hazards.empty() ? std::optional<HazardKind>() : stream.hazards[0].kind;
+  };
+  each_schedule([&](const simt::Schedule &schedule) {
+    EXPECT_EQ(seen(MatrixMistake::kNone, schedule), std::nullopt);
+    for (const MatrixMistake mistake :
+         {MatrixMistake::kNotAwaited, MatrixMistake::kReleasedInFlight,
+          MatrixMistake::kStoredUnfenced})
+      EXPECT_TRUE(seen(mistake, schedule)) << static_cast<int>(mistake);
+  });
+  EXPECT_EQ(seen(MatrixMistake::kReleasedInFlight, {}), HazardKind::kAsyncInFlightWrite);
+  EXPECT_EQ(seen(MatrixMistake::kStoredUnfenced, {}), HazardKind::kMissingFence);
+}
 
 /// The rows behind the end keep what the slot had from an earlier tile. That is a value like any
 /// other: the result is wrong, and nothing is reported.

@@ -7,7 +7,6 @@
 #include "kernels/arch/bulk_copy.cuh"
 #include "kernels/arch/load_store.cuh"
 #include "kernels/arch/shared_storage.cuh"
-#include "kernels/arch/tests/bulk_ring.h"
 #include "kernels/arch/tests/test_device.cuh"
 
 namespace assay::ASSAY_TARGET::arch_test {
@@ -266,43 +265,6 @@ ASSAY_ARCH_TEST(a_phase_ends_with_its_last_byte) {
              TwoCopiesKernel{reinterpret_cast<const arch::Vec4 *>(device.upload(source)),
                              reinterpret_cast<arch::Vec4 *>(out), kRounds});
   EXPECT_EQ(device.download(out, kWords), source);
-}
-
-// ---- the ring ----
-
-struct RingKernel {
-  RingParams params;
-  ASSAY_DEVICE void operator()() const { Ring(params, Mistake::kNone).run(); }
-};
-
-/// Two tensors of numbers, and `out` for so many threads. Returns the sum of both.
-inline uint32_t make_ring(Device &device, RingParams &params, size_t threads) {
-  uint32_t total = 0;
-  for (uint32_t box = 0; box < 2; ++box) {
-    std::vector<uint32_t> words(kTensorRows * 32);
-    for (uint32_t i = 0; i < words.size(); ++i)
-      total += words[i] = i * 2654435761u + box;
-    auto *data = device.upload(words);
-    params.data[box] = reinterpret_cast<arch::Vec4 *>(data);
-    EXPECT_STREQ(arch::make_tensor_map(params.maps[box], ring_shape(data)), nullptr);
-  }
-  params.out = device.upload(std::vector<uint32_t>(threads, 0u));
-  return total;
-}
-
-/// Each warp of consumers has the sum of both tensors.
-inline void expect_sums(Device &device, const RingParams &params, size_t threads, uint32_t total) {
-  const auto sums = device.download(params.out, threads);
-  for (auto warp = sums.begin(); warp != sums.end(); warp += 32)
-    EXPECT_EQ(std::accumulate(warp, warp + 32, 0u), total);
-}
-
-ASSAY_ARCH_TEST(a_ring_of_copies_feeds_two_consumers) {
-  Device device;
-  RingKernel kernel = {};
-  const uint32_t total = make_ring(device, kernel.params, 64);
-  device.run({1, Ring::kThreads, sizeof(RingStorage)}, kernel);
-  expect_sums(device, kernel.params, 64, total);
 }
 
 } // namespace assay::ASSAY_TARGET::arch_test

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two kernels for a cluster of two blocks, and what may be wrong about each: a ring that both blocks
-// fill for both, and sums that blocks read from each other.
+// Two kernels for a cluster of two blocks, and what may be wrong about each: a ring that both
+// blocks fill for both, and sums that blocks read from each other.
 #pragma once
 
 #include "kernels/arch/cluster.cuh"
