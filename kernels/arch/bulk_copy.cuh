@@ -5,10 +5,12 @@
 //   void bulk_copy(dst, src, bytes, b)   copies `bytes`, a multiple of 16 up to 2^20 - 16; both
 //                                        addresses are multiples of 16
 //   void tensor_copy(dst, map, at, b)    copies the box of `map` that begins at the element `at`,
-//                                        an int32_t[rank], dimension 0 first. Elements outside the
-//                                        tensor, also those before its first, are zeros and are
-//                                        not read; they count as bytes all the same. dst is a
-//                                        multiple of 128, and of 1,024 where the map swizzles
+//                                        an int32_t[rank], dimension 0 first. at[0] elements are
+//                                        a multiple of 16 bytes: else the device ends the kernel
+//                                        with an illegal instruction. Elements outside the tensor,
+//                                        also those before its first, are zeros and are not read;
+//                                        they count as bytes all the same. dst is a multiple of
+//                                        128, and of 1,024 where the map swizzles
 //   void prefetch_tensor_map(map)        brings the map near
 // The copy is of the async proxy (PTX ISA, "Async proxy"). It needs
 //   - a fence of the thread that initialised b, since then: fence_mbarrier_init or

@@ -115,7 +115,7 @@ TEST_F(TiersOnDevice, RowsAsOneSayWhatTheHostSays) {
     for (const bool first_alone : {false, true}) {
       const test::TiersCompared one =
           compare_tiers(bent.call, judged(judge, bent.call, first_alone), first_alone);
-      expect_agreement(one, i, 1e-5);
+      expect_agreement(one, i);
       all.add(one);
     }
   }

@@ -10,8 +10,8 @@
 
 namespace assay::oracle::test {
 
-/// How far a budget may be from the host's, relatively: 1e-9, and 1e-5 where a score is rounded to 16
-/// bits. Logits then have errors of many binades, and budgets of a GPU are 1.7e-6 off at most.
+/// How far a budget may be from the host's, relatively: 1e-9, and 1e-5 where a score is rounded to
+/// 16 bits: logits then have errors of many binades, and budgets of a GPU are 1.7e-6 off at most.
 inline double apart_of(const Options &o) {
   const bool coarse = o.q_error > 0x1p-20f || o.q_format || o.product_format || o.qk_sum_format;
   return coarse ? 1e-5 : 1e-9;

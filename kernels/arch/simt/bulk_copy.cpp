@@ -108,6 +108,11 @@ void bulk_copy(void *dst, const void *src, uint32_t bytes, Mbarrier *b, simt::Si
 void tensor_copy(void *dst, const TensorMap &map, const int32_t *at, int rank, Mbarrier *b,
                  simt::Site site, uint32_t blocks) {
   const SimtTensorMap made = opened(map, rank, site);
+  if (const int64_t begin = int64_t{at[0]} * made.element_bytes; begin % kChunkBytes != 0)
+    simt::report(simt::HazardKind::kMisaligned,
+                 "a box that begins at byte " + std::to_string(begin) +
+                     " of its row, not at a multiple of 16",
+                 site);
   simt::bulk_copy(
       dst, bytes_of(made), made.swizzled ? 1024 : 128, b,
       [&](std::vector<BulkPiece> &pieces) { add_box(pieces, made, at, rank); }, site, blocks);

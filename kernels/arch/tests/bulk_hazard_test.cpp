@@ -132,7 +132,13 @@ INSTANTIATE_TEST_SUITE_P(all, WrongRing, testing::ValuesIn(kWrong));
 
 // ---- slots that matrix operations read ----
 
-enum class MatrixMistake { kNone, kNotAwaited, kReleasedInFlight, kStoredUnfenced };
+enum class MatrixMistake {
+  kNone,
+  kNotAwaited,
+  kReleasedInFlight,
+  kStoredUnfenced,
+  kBoxBetweenChunks
+};
 
 /// A warpgroup multiplies what a copy brings, twice through the same slot.
 void multiply(const arch::TensorMap &map, MatrixMistake mistake) {
@@ -151,7 +157,7 @@ void multiply(const arch::TensorMap &map, MatrixMistake mistake) {
     if (arch::thread_idx() == 128) {
       arch::mbarrier_wait(&shared.empty, round ^ 1);
       arch::mbarrier_arrive_expect_tx(&shared.full, sizeof shared.slot);
-      const int32_t at[2] = {0, 0};
+      const int32_t at[2] = {mistake == MatrixMistake::kBoxBetweenChunks ? 4 : 0, 0};
       arch::tensor_copy(shared.slot, map, at, &shared.full);
     }
     if (arch::thread_idx() >= 128) continue;
@@ -194,11 +200,12 @@ TEST(BulkMatrix, needs_the_phase_and_no_fence) {
     EXPECT_EQ(seen(MatrixMistake::kNone, schedule), std::nullopt);
     for (const MatrixMistake mistake :
          {MatrixMistake::kNotAwaited, MatrixMistake::kReleasedInFlight,
-          MatrixMistake::kStoredUnfenced})
+          MatrixMistake::kStoredUnfenced, MatrixMistake::kBoxBetweenChunks})
       EXPECT_TRUE(seen(mistake, schedule)) << static_cast<int>(mistake);
   });
   EXPECT_EQ(seen(MatrixMistake::kReleasedInFlight, {}), HazardKind::kAsyncInFlightWrite);
   EXPECT_EQ(seen(MatrixMistake::kStoredUnfenced, {}), HazardKind::kMissingFence);
+  EXPECT_EQ(seen(MatrixMistake::kBoxBetweenChunks, {}), HazardKind::kMisaligned);
 }
 
 /// The rows behind the end keep what the slot had from an earlier tile. That is a value like any

@@ -129,6 +129,7 @@ void check_boxes(Random &random, bool swizzled) {
     const auto d = i % kRank;
     const int box = static_cast<int>(shape.box[d]);
     at[i] = random.between(-box, static_cast<int>(shape.size[d]) + 1);
+    if (d == 0) at[i] -= at[i] % (16 / shape.element_bytes);
   }
   Device device;
   shape.data = device.upload(data);

@@ -8,7 +8,7 @@ from .arguments import Arguments
 
 #: Blocks that are filled with NaN and given back before a call, so that memory nobody wrote is not 0 by chance.
 _NAN_BLOCKS = tuple(1 << at for at in range(8, 23))
-_CYCLES = 1 << 28  #: that a GPU waits before inputs are written: 0.15 s
+_CYCLES = 1 << 31  #: that a GPU waits before inputs are written: 1.1 s, in which a function may make what it keeps
 
 
 class NumPyTensors:
