@@ -2,7 +2,7 @@
 """XQA as FlashInfer 0.7.2 ships it (csrc/xqa/mha.cu): flashinfer.decode.xqa_batch_decode_with_kv_cache.
 
 Not declared, for no field says it: a tile's P, where its maximum is below the row's, is multiplied by a rounded
-factor and rounded again (:1238).
+factor and rounded again (:1238), and warps of a block add their outputs from 16-bit copies (:2658).
 """
 import assay
 import numpy as np
@@ -21,9 +21,9 @@ def declared(dtype):
         tile_tokens=64,  # warpTile.x
         max_parallel_states=4,  # gemm1NbWarpGrps: 4, 2, 1 for head_dim 64, 128, 256
         max_splits=132,  # sub-sequences: one block each, one block an SM
-        merge_stages=2,  # warp groups of a block (smemFp16ArraySum), then sub-sequences
-        partial_format="call",  # toFp16(accs) before either
-        stored_merges=2,
+        merge_stages=1,
+        partial_format="call",  # toFp16(accs) of a sub-sequence
+        stored_merges=1,
     )
 
 
