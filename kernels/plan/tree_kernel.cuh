@@ -139,8 +139,8 @@ struct DeviceSide {
     return total;
   }
 
-  /// Each lane has four pages of either row in flight: 32 warps then ask for 32 KB. Eight took 0.98 to
-  /// 1.14 of the time with a warm L2, and 0.88 to 1.09 with a cold one.
+  /// Each lane has four pages of either row in flight: 32 warps then ask for 32 KB. Eight took 0.98
+  /// to 1.14 of the time with a warm L2, and 0.88 to 1.09 with a cold one.
   ASSAY_DEVICE int32_t shared_pages(const TreeInput &in, int32_t a, int32_t b, int32_t first,
                                     int32_t count) const {
     constexpr int kBatch = 4;
