@@ -167,7 +167,7 @@ struct DeviceSide {
   }
 
 private:
-  /// Of the bits i of all lanes the place i * kWarp + lane of the first that is set.
+  /// The place of the first bit that is set: bit i of a lane is at i * kWarp + lane.
   ASSAY_DEVICE static int32_t first_of(uint32_t bits) {
     for (int i = 0;; ++i) {
       const uint32_t lanes = arch::ballot((bits >> i & 1) != 0);

@@ -45,7 +45,7 @@ ORACLE_HOST_DEVICE inline RowRatio ratio_along(const AlongError &error, int dims
   if (!(allowed.total < HUGE_VAL)) return {};
   const double distance = fabs(error.length);
   const double reach = distance + error.radius * kSlack + error.size * dims * 0x1p-50;
-  // Of the smallest errors both may be 0.
+  // Both are 0 where the errors are smaller than squares can be.
   const double ratio = distance > 0.0 ? distance / allowed.total : 0.0;
   return {reach <= allowed.total ? ratio : HUGE_VAL,
           distance > kNearlyOutside * (allowed.total - allowed.accumulation)};

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -41,6 +42,13 @@ struct TierRow {
   double worst[5] = {-1.0, -1.0, -1.0, -1.0, -1.0};
   TierElement element; ///< of the largest
 };
+
+/// Whether two texts say the same of a row as one: ratios, negative or NaN where there is none. None is
+/// as 0: the output may be the exact one, which differs by the last bit of a sum from one order of
+/// additions to another.
+inline bool same_row_ratio(double one, double other) {
+  return std::fabs(std::fmax(one, 0.0) - std::fmax(other, 0.0)) <= 1e-6;
+}
 
 struct TierReport {
   std::vector<TierRow> rows;     ///< [rows, heads]

@@ -53,7 +53,7 @@ std::vector<RowHead> candidates(const RowOutputs &out, const TierReport &there) 
   return spread;
 }
 
-/// Of those that are inside there, once each.
+/// The pairs of those that are inside there, once each.
 std::vector<RowHead> sample_of(const CallRows &rows, const TierReport &there) {
   constexpr size_t kMostPairs = 64, kLeastPairs = 3;
   constexpr int64_t kMostKeys = int64_t{1} << 17; // a tenth of a second
@@ -82,8 +82,9 @@ const char *disagreement(const TierRow &there, const Report &here) {
   if (here.verdict != Verdict::kInside && here.worst.dim != ElementReport::kRow)
     return "is inside on the GPU alone";
   if (there.near != 0) return nullptr;
-  const double ratio = std::isnan(here.worst_ratio_row) ? -1.0 : here.worst_ratio_row;
-  return std::fabs(ratio - there.worst[4]) > 1e-6 ? "as one is something else on the GPU" : nullptr;
+  return same_row_ratio(here.worst_ratio_row, there.worst[4])
+             ? nullptr
+             : "as one is something else on the GPU";
 }
 
 /// The sample is judged again here, in more directions; those findings are added.

@@ -11,7 +11,7 @@
 namespace assay::oracle::test {
 
 struct AlongOfHost {
-  double ratio = NAN;    ///< NaN: it is not judged as one
+  double ratio = NAN;    ///< NaN: it is not judged as one; 0 where nothing errs
   double of_least = NAN; ///< of what is allowed without errors of P.V
 };
 
@@ -28,8 +28,8 @@ inline AlongOfHost along_error(const float *v, const RowReference &row,
     errs = errs || u[i] != 0.0;
   }
   const JointTerms allowed = joint_bound(v, row.joint, u);
-  if (!errs || !std::isfinite(allowed.total)) return {};
-  if (length == 0.0) return {0.0, 0.0}; // smaller than squares can be
+  if (errs && !std::isfinite(allowed.total)) return {};
+  if (length == 0.0) return {0.0, 0.0}; // nothing errs, or less than squares can be
   return {length / allowed.total, length / (allowed.total - allowed.accumulation)};
 }
 
@@ -38,7 +38,7 @@ inline bool same_as_one(const TierRow &ours, const AlongOfHost &host) {
   if (std::isnan(host.ratio)) return ours.worst[4] < 0.0 && ours.near == 0;
   const bool near = host.of_least > kNearlyOutside;
   const bool boundary = std::fabs(host.of_least - kNearlyOutside) < 1e-6;
-  return std::fabs(ours.worst[4] - host.ratio) <= 1e-6 && (boundary || near == (ours.near != 0));
+  return same_row_ratio(ours.worst[4], host.ratio) && (boundary || near == (ours.near != 0));
 }
 
 } // namespace assay::oracle::test

@@ -24,7 +24,7 @@ inline void bend(RandomCall &call, std::mt19937 &random) {
       bend(call, row, head, 1.0 + std::ldexp(sign, -5 - static_cast<int>(random() % 10)));
     }
 }
-/// Likewise, 1 + 2^-7 to 2^-24: fp32 among them.
+/// The factors of merges are 1 + 2^-7 to 2^-24, as some are of fp32.
 inline void bend(RandomMerge &call, std::mt19937 &random) {
   const RowOutputs &out = call.rows.out;
   auto *o = const_cast<void *>(call.outputs().o);

@@ -38,7 +38,17 @@ void print(const char *what, const test::TiersCompared &all) {
               number(all.near), all.least, all.most, all.least_radius, all.most_radius);
 }
 
-/// Calls of `draw`, by every tier and by the first alone.
+/// Adds what is said of a call by every tier, and by the first alone.
+void compare_both(TierJudge &judge, const RandomCall &call, int number, test::TiersCompared &all) {
+  for (const bool first_alone : {false, true}) {
+    const test::TiersCompared one =
+        compare_tiers(call, judged(judge, call, first_alone), first_alone);
+    expect_agreement(one, number);
+    all.add(one);
+  }
+}
+
+/// Calls of `draw`.
 test::TiersCompared compare_calls(int calls, unsigned seed, test::Options (*draw)(std::mt19937 &)) {
   TierJudge judge;
   std::mt19937 random(seed);
@@ -47,12 +57,7 @@ test::TiersCompared compare_calls(int calls, unsigned seed, test::Options (*draw
     ManagedMemory memory;
     const RandomCall call(draw(random), random(), memory);
     EXPECT_EQ(tiers_refuse(call.rows, call.model), "");
-    for (const bool first_alone : {false, true}) {
-      const test::TiersCompared one =
-          compare_tiers(call, judged(judge, call, first_alone), first_alone);
-      expect_agreement(one, i);
-      all.add(one);
-    }
+    compare_both(judge, call, i, all);
   }
   return all;
 }
@@ -94,12 +99,7 @@ TEST_F(TiersOnDevice, OfCallsOfOtherTypesSayWhatTheHostSays) {
       ManagedMemory memory;
       RandomCall call(options_for(other, random), random(), memory);
       test::OtherCall(call, random(), memory).make(other);
-      for (const bool first_alone : {false, true}) {
-        const test::TiersCompared one =
-            compare_tiers(call, judged(judge, call, first_alone), first_alone);
-        expect_agreement(one, i);
-        all.add(one);
-      }
+      compare_both(judge, call, i, all);
     }
   }
   print("other types", all);
@@ -112,12 +112,7 @@ TEST_F(TiersOnDevice, RowsAsOneSayWhatTheHostSays) {
   for (int i = 0; i < 150; ++i) {
     ManagedMemory memory;
     const test::BentCall bent(random, memory);
-    for (const bool first_alone : {false, true}) {
-      const test::TiersCompared one =
-          compare_tiers(bent.call, judged(judge, bent.call, first_alone), first_alone);
-      expect_agreement(one, i);
-      all.add(one);
-    }
+    compare_both(judge, bent.call, i, all);
   }
   print("rows as one", all);
   EXPECT_GT(all.as_one, 1'000u);
@@ -125,8 +120,8 @@ TEST_F(TiersOnDevice, RowsAsOneSayWhatTheHostSays) {
   EXPECT_GT(all.rows, all.inside + 100);
 }
 
-/// Of launches that follow each other: weights that are made with the values, or before; values of
-/// one part or several.
+/// Launches that follow each other make weights with the values, or before, and take values in one
+/// part or several.
 TEST_F(TiersOnDevice, RowsAsOneOfLargeCallsSayWhatTheHostSays) {
   TierJudge judge;
   std::mt19937 random(47);

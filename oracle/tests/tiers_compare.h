@@ -122,7 +122,7 @@ inline TiersCompared compare_tiers(const RandomCall &call, const TierReport &rep
             ours, along_error(reader.problem(row, head).keys->v.data(), exact, written.o), out);
       ++out.rows;
       out.inside += ours.inside != 0 ? 1 : 0;
-      // Of a row that is nearly outside as one, the host tries more directions.
+      // The host tries more directions of a row that is nearly outside as one.
       const bool as_one =
           ours.inside != 0 && ours.near != 0 && host.worst.dim == ElementReport::kRow;
       const bool inside = (host.verdict == Verdict::kInside || as_one) && host.no_claim == 0;

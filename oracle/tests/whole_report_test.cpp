@@ -136,5 +136,26 @@ TEST(WholeReport, ARowThatIsInsideThereAloneIsAnError) {
   EXPECT_THROW(whole_report(call.rows, call.outputs(), model, blind, 1), std::logic_error);
 }
 
+TEST(WholeReport, ARowThatIsSomethingElseThereAsOneIsAnError) {
+  HostMemory memory;
+  RandomCall call(of_requests(), 6, memory);
+  const KernelModel model{.arithmetic = call.model.arithmetic};
+  const TierReport right = judge_tiers_here(call.rows, call.outputs(), model);
+  ASSERT_GT(right.rows[0].worst[4], 0.0); // the first pair is in the sample
+  std::atomic<size_t> bytes = 0;
+  const auto report_with = [&](double ratio) {
+    Elsewhere there = twin(bytes);
+    there.rows = [&](const AttentionRows &, const CallOutputs &, const KernelModel &) {
+      TierReport report = right;
+      report.rows[0].worst[4] = ratio;
+      return report;
+    };
+    return whole_report(call.rows, call.outputs(), model, there, 1);
+  };
+  EXPECT_NO_THROW(report_with(right.rows[0].worst[4]));
+  EXPECT_THROW(report_with(right.rows[0].worst[4] + 1e-5), std::logic_error);
+  EXPECT_THROW(report_with(-1.0), std::logic_error); // it was not judged as one
+}
+
 } // namespace
 } // namespace assay::oracle

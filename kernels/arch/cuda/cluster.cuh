@@ -96,16 +96,7 @@ ASSAY_DEVICE void mbarrier_arrive_cluster(Mbarrier *b, uint32_t rank) {
 }
 ASSAY_DEVICE void mbarrier_wait_cluster(Mbarrier *b, uint32_t parity) {
 #if __CUDA_ARCH__ >= 900
-  asm volatile("{\n"
-               ".reg .pred complete;\n"
-               "again:\n"
-               "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 complete, [%0], %1;\n"
-               "@complete bra done;\n"
-               "bra again;\n"
-               "done:\n"
-               "}" ::"r"(detail::mbarrier_address(b)),
-               "r"(parity)
-               : "memory");
+  ASSAY_MBARRIER_WAIT("mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64");
 #else
   __trap();
 #endif
@@ -118,25 +109,7 @@ ASSAY_DEVICE void tensor_copy_multicast(void *dst, const TensorMap &map, const i
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   const auto to = static_cast<uint32_t>(__cvta_generic_to_shared(dst));
   const uint32_t barrier = detail::mbarrier_address(b);
-  // clang-format off
-#define ASSAY_MULTICAST(rank, coordinates, ...)                                                    \
-  asm volatile("cp.async.bulk.tensor." rank ".shared::cluster.global.tile"                         \
-               ".mbarrier::complete_tx::bytes.multicast::cluster"                                  \
-               " [%0], [%1, {" coordinates "}], [%2], %3;"                                         \
-               ::"r"(to), "l"(&map), "r"(barrier), "h"(blocks), __VA_ARGS__ : "memory")
-  // clang-format on
-  if constexpr (kRank == 1)
-    ASSAY_MULTICAST("1d", "%4", "r"(at[0]));
-  else if constexpr (kRank == 2)
-    ASSAY_MULTICAST("2d", "%4, %5", "r"(at[0]), "r"(at[1]));
-  else if constexpr (kRank == 3)
-    ASSAY_MULTICAST("3d", "%4, %5, %6", "r"(at[0]), "r"(at[1]), "r"(at[2]));
-  else if constexpr (kRank == 4)
-    ASSAY_MULTICAST("4d", "%4, %5, %6, %7", "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]));
-  else
-    ASSAY_MULTICAST("5d", "%4, %5, %6, %7, %8", "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]),
-                    "r"(at[4]));
-#undef ASSAY_MULTICAST
+  ASSAY_TENSOR_COPY(".multicast::cluster", ", %3");
 #else
   __trap();
 #endif

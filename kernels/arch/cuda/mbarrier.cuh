@@ -10,6 +10,18 @@ ASSAY_DEVICE uint32_t mbarrier_address(const Mbarrier *b) {
 
 } // namespace detail
 
+/// Waits until `try_wait` says that the phase of `b` with `parity` is complete.
+#define ASSAY_MBARRIER_WAIT(try_wait)                                                              \
+  asm volatile("{\n"                                                                               \
+               ".reg .pred complete;\n"                                                            \
+               "again:\n" try_wait " complete, [%0], %1;\n"                                        \
+               "@complete bra done;\n"                                                             \
+               "bra again;\n"                                                                      \
+               "done:\n"                                                                           \
+               "}" ::"r"(detail::mbarrier_address(b)),                                             \
+               "r"(parity)                                                                         \
+               : "memory")
+
 ASSAY_DEVICE void mbarrier_init(Mbarrier *b, uint32_t count) {
   asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(detail::mbarrier_address(b)), "r"(count)
                : "memory");
@@ -44,16 +56,7 @@ ASSAY_DEVICE void fence_mbarrier_init() {
 }
 ASSAY_DEVICE void mbarrier_wait(Mbarrier *b, uint32_t parity) {
 #if __CUDA_ARCH__ >= 900
-  asm volatile("{\n"
-               ".reg .pred complete;\n"
-               "again:\n"
-               "mbarrier.try_wait.parity.shared.b64 complete, [%0], %1;\n"
-               "@complete bra done;\n"
-               "bra again;\n"
-               "done:\n"
-               "}" ::"r"(detail::mbarrier_address(b)),
-               "r"(parity)
-               : "memory");
+  ASSAY_MBARRIER_WAIT("mbarrier.try_wait.parity.shared.b64");
 #else
   __trap();
 #endif

@@ -16,6 +16,7 @@ import callables
 import cheats
 from assay._callable import counts, drawn, isolation, stages
 from assay._callable.process import Candidate, CandidateError
+from assay._callable.shape import Shape
 
 SHAPE = "batch=6,heads=4/2,keys=300"
 FUNCTIONS = os.path.dirname(callables.__file__)
@@ -61,6 +62,15 @@ def test_one_element_that_fits_no_arithmetic_ends_it_and_explain_looks_for_the_c
     assert asked[-2:] == [6, 1] and asked.count(1) == 1 and ";" not in brief.failed()[-1].cause, str(brief)
     whole = assay.judge_callable(callables.row_sum_in_fp16, SHAPE, seed=1, assume=("full_lengths",), explain=True)
     assert brief.failed()[-1].cause == whole.failed()[-1].cause.partition("; ")[0] and "; where: " in whole.failed()[-1].cause
+
+
+@pytest.mark.parametrize("stage", ["busy", "busy_first"])
+def test_busy_stages_judge_the_inputs_that_are_written_last(stage):
+    """Without a GPU nothing is still being written: what the call gets must be what is judged."""
+    with Candidate(f"{FUNCTIONS}/callables.py:plain") as candidate:
+        session = stages.Session(candidate, Shape.parse(SHAPE), 1)
+        for asked in next(s for s in stages.STAGES if s.name == stage).run(session):
+            assert asked.inputs.judge(asked.results["out"]).passed
 
 
 def test_outputs_without_a_claim_are_no_pass(monkeypatch):

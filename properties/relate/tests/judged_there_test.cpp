@@ -144,6 +144,19 @@ TEST(JudgedThereApart, AnyRatioOfTheSampleThatDiffersIsNoticed) {
   host.worst.dim = oracle::ElementReport::kRow;
   host.worst_ratio_row = 1.1;
   EXPECT_NE(apart(device, host).find("as one"), std::string::npos);
+  device.worst[4] = -1.0; // the GPU has not looked at the row as one
+  host.verdict = oracle::Verdict::kInside;
+  host.worst_ratio_row = 0.3;
+  EXPECT_NE(apart(device, host).find("as one"), std::string::npos);
+  host.worst_ratio_row = NAN; // an error of 0 here
+  for (const double last_bit_of_a_sum : {-1.0, 0.0, 1e-12}) {
+    device.worst[4] = last_bit_of_a_sum;
+    EXPECT_EQ(apart(device, host), "");
+  }
+  device.worst[4] = 0.3;
+  EXPECT_NE(apart(device, host).find("as one"), std::string::npos);
+  host.verdict = oracle::Verdict::kOutside;
+  host.worst_ratio_row = 1.1;
   device.near = 1; // the host looks in more directions
   EXPECT_EQ(apart(device, host), "");
   host.verdict = oracle::Verdict::kInside;
