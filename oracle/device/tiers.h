@@ -43,9 +43,9 @@ struct TierRow {
   TierElement element; ///< of the largest
 };
 
-/// Whether two texts say the same of a row as one: ratios, negative or NaN where there is none. None is
-/// as 0: the output may be the exact one, which differs by the last bit of a sum from one order of
-/// additions to another.
+/// Whether two texts say the same of a row as one: ratios, negative or NaN where there is none.
+/// None is as 0: the output may be the exact one, which differs by the last bit of a sum from one
+/// order of additions to another.
 inline bool same_row_ratio(double one, double other) {
   return std::fabs(std::fmax(one, 0.0) - std::fmax(other, 0.0)) <= 1e-6;
 }
