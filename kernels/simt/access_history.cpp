@@ -81,27 +81,30 @@ void AccessHistory::release(uint32_t first) {
 // A later read of a lane stands for its earlier ones: who is behind it is behind those, too. A
 // plain one stands for atomic ones, and not the reverse.
 void AccessHistory::add_beside(Cell &cell, const Readers &reader, uint32_t over) {
+  // Lanes that have read later than the reader in hand. A lane joins readers of its time without a
+  // look at older ones, so these may have lanes of all that are newer.
+  uint32_t later = reader.lanes;
   const auto replace = [&](Readers &old) {
     if (!old.same_warp(reader)) return;
-    if (old.matrix)
+    if (old.matrix) {
       old.lanes = 0; // operations of a warp complete in order
-    else if (reader.how == How::kPlain ? !old.takes
-                                       : old.how == reader.how && old.takes == reader.takes)
-      old.lanes &= ~reader.lanes;
-  };
-  const auto is_of_other = [&](const Readers &old) {
-    return old.block != reader.block || old.launch != reader.launch;
+      return;
+    }
+    const bool same_kind = old.how == reader.how && old.takes == reader.takes;
+    const uint32_t lanes = old.lanes;
+    if (reader.how == How::kPlain ? !old.takes : same_kind) old.lanes &= ~later;
+    if (same_kind) later |= lanes;
   };
   const uint32_t bit = 1u << reader.warp % 32;
   Readers &newest = cell.readers;
   uint32_t depth = newest.depth, warps = bit;
-  if (is_of_other(newest)) {
+  if (!newest.same_block(reader)) {
     if (++depth > kOfOthers) depth = drop_oldest(newest);
   } else {
     warps |= newest.warps;
     // Most often a warp has not read the word before, and nothing of it is to be found.
-    if ((newest.warps & bit) != 0 || newest.stamp <= over)
-      clean(newest, replace, is_of_other, over);
+    if ((newest.warps & bit) != 0 && join(newest, reader)) return;
+    if ((newest.warps & bit) != 0 || newest.stamp <= over) clean(newest, replace, over);
   }
   uint32_t next = newest.next;
   if (newest.lanes != 0 && (newest.matrix || newest.stamp > over)) next = keep(newest);
@@ -111,13 +114,24 @@ void AccessHistory::add_beside(Cell &cell, const Readers &reader, uint32_t over)
   newest.warps = warps;
 }
 
+// Adds the lane to those that read at the same time at the same line. Returns whether there are
+// such: on seeded schedules the lanes of warps come in turns, hundreds to a word of a plan.
+bool AccessHistory::join(Readers &newest, const Readers &reader) {
+  for (uint32_t i = newest.next; i != 0 && more_[i].same_block(newest); i = more_[i].next)
+    if (more_[i].same_time(reader) && more_[i].site == reader.site) {
+      more_[i].lanes |= reader.lanes;
+      return true;
+    }
+  return false;
+}
+
 // Drops what `replace` leaves without lanes, and who is over, among the readers of a block.
-template <class Replace, class IsOfOther>
-void AccessHistory::clean(Readers &newest, Replace replace, IsOfOther is_of_other, uint32_t over) {
+template <class Replace>
+void AccessHistory::clean(Readers &newest, Replace replace, uint32_t over) {
   replace(newest);
   for (uint32_t *link = &newest.next; *link != 0;) {
     Readers &old = more_[*link];
-    if (is_of_other(old)) break; // blocks come one after the other
+    if (!old.same_block(newest)) break; // blocks come one after the other
     replace(old);
     const bool is_over = !old.matrix && old.stamp <= over;
     if (old.lanes != 0 && !is_over) {

@@ -72,9 +72,11 @@ struct Readers {
     reader.takes = takes;
     return reader;
   }
+  bool same_block(const Readers &other) const {
+    return block == other.block && launch == other.launch;
+  }
   bool same_warp(const Readers &other) const {
-    return warp == other.warp && block == other.block && launch == other.launch &&
-           matrix == other.matrix;
+    return warp == other.warp && same_block(other) && matrix == other.matrix;
   }
   bool same_time(const Readers &other) const {
     return stamp == other.stamp && same_warp(other) && how == other.how && takes == other.takes;
@@ -179,8 +181,9 @@ private:
   void prepare(Chunk &chunk, uint32_t shift);
   void refine(Chunk &chunk, uint32_t shift);
   void add_beside(Cell &cell, const Readers &reader, uint32_t over);
-  template <class Replace, class IsOfOther>
-  void clean(Readers &newest, Replace replace, IsOfOther is_of_other, uint32_t over);
+  bool join(Readers &newest, const Readers &reader);
+  template <class Replace>
+  void clean(Readers &newest, Replace replace, uint32_t over);
   uint32_t drop_oldest(Readers &newest);
   uint32_t keep(const Readers &readers);
   void release(uint32_t first);
