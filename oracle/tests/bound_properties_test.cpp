@@ -33,7 +33,7 @@ assay_arithmetic draw_declaration(std::mt19937_64 &random, assay_arithmetic a) {
 
 TEST(Bounds, AreNumbersAndNeverNegativeForAnyDeclaration) {
   int claimed = 0;
-  for (uint64_t number = 0; number < 3000ull * static_cast<uint64_t>(effort()); ++number) {
+  for (uint64_t number = 0; number < 1000ull * static_cast<uint64_t>(effort()); ++number) {
     std::mt19937_64 random(91000000 + number);
     const Case c = draw_case(random, 120);
     for (bool with_order : {false, true}) {
@@ -53,7 +53,7 @@ TEST(Bounds, AreNumbersAndNeverNegativeForAnyDeclaration) {
       ASSERT_TRUE(std::isfinite(row.lse_budget)) << "case " << number;
     }
   }
-  EXPECT_GT(claimed, 3000);
+  EXPECT_GT(claimed, 1000);
 }
 
 TEST(Bounds, NeverShrinkWhenADeclaredErrorGrows) {
@@ -72,7 +72,7 @@ TEST(Bounds, NeverShrinkWhenADeclaredErrorGrows) {
          a.mma_block = 16;
          a.mma_fraction_bits = static_cast<int>(6 - std::log2(e));
        }}};
-  for (uint64_t number = 0; number < 300; ++number) {
+  for (uint64_t number = 0; number < 100; ++number) {
     std::mt19937_64 random(92000000 + number);
     const Case c = draw_case(random, 300);
     for (const auto &[name, set] : errors)

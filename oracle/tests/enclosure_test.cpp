@@ -45,7 +45,7 @@ void check_row(const Case &c, Misses &misses) {
 
 TEST(Enclosure, HoldsTheCertifiedValueInEveryRegime) {
   Misses misses;
-  for (int number = 0; number < 250 * effort(); ++number) {
+  for (int number = 0; number < 80 * effort(); ++number) {
     std::mt19937_64 random(5000 + static_cast<uint64_t>(number));
     const Case c = draw_case(random, 120);
     const uint64_t before = misses.honest;
@@ -63,7 +63,7 @@ TEST(Enclosure, MergeHoldsTheCertifiedValue) {
   Misses misses;
   std::mt19937_64 random(9);
   std::normal_distribution<float> normal;
-  for (int number = 0; number < 300; ++number) {
+  for (int number = 0; number < 100; ++number) {
     MergeProblem problem;
     problem.head_dim = 16;
     problem.lse_base = number % 2 ? ASSAY_LSE_BASE_2 : ASSAY_LSE_BASE_E;
@@ -166,7 +166,7 @@ TEST(Decide, StaysUndecidedRatherThanPass) {
 TEST(Certification, PassesEveryRegimeAndSeesAWrongEnclosure) {
   constexpr int kDims[] = {0, 7, 15};
   uint64_t tiers[3] = {0, 0, 0};
-  for (int number = 0; number < 60 * effort(); ++number) {
+  for (int number = 0; number < 20 * effort(); ++number) {
     std::mt19937_64 random(8100 + static_cast<uint64_t>(number));
     const Case c = draw_case(random, 60);
     const RowProblem problem = c.problem(true);

@@ -26,7 +26,7 @@ void expect_inside(const Case &c, uint64_t number) {
 }
 
 TEST(Formats, OfAnyKindAreInsideTheirOwnBounds) {
-  for (uint64_t number = 0; number < 1500ull * static_cast<uint64_t>(effort()); ++number) {
+  for (uint64_t number = 0; number < 500ull * static_cast<uint64_t>(effort()); ++number) {
     std::mt19937_64 random(95000000 + number);
     Case c = draw_case(random, 300);
     if (number % 4 == 3) widen_errors(c, random);

@@ -57,7 +57,7 @@ MergeCase draw_merge(std::mt19937_64 &random) {
 TEST(Merge, CorrectKernelIsNeverOutside) {
   uint64_t outputs = 0;
   double worst = 0.0, worst_lse = 0.0;
-  for (int number = 0; number < 20000 * effort(); ++number) {
+  for (int number = 0; number < 6000 * effort(); ++number) {
     std::mt19937_64 random(31000000 + static_cast<uint64_t>(number));
     const MergeCase c = draw_merge(random);
     const Report report = c.judge(c.run());
@@ -70,7 +70,7 @@ TEST(Merge, CorrectKernelIsNeverOutside) {
       worst_lse = std::max(worst_lse, report.worst_ratio_lse);
   }
   printf("outputs %lu worst %.4f lse %.4f\n", outputs, worst, worst_lse);
-  EXPECT_GT(outputs, 100000u);
+  EXPECT_GT(outputs, 30000u);
 }
 
 TEST(Merge, WrongKernelsAreCaught) {

@@ -71,6 +71,10 @@ void RowValues::write_narrow(std::byte *to, Narrow narrow) const {
 }
 
 void RowValues::write(std::byte *to, int size) const {
+  if (of_.kind == Kind::kPlain && of_.values.regime == Regime::kZero) {
+    std::memset(to, 0, static_cast<size_t>(of_.head_dim) * static_cast<size_t>(size));
+    return;
+  }
   const auto any = [this](int dim) { return bits(dim); };
   if (size == 4) return write_each<uint32_t>(to, any);
   if (size == 1) return write_each<uint8_t>(to, any);

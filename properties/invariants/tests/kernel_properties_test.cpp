@@ -35,7 +35,7 @@ std::vector<Pair> pairs() {
 rc::detail::TestParams short_params() {
   // RapidCheck's default of 100 is what `assay check` is for; here every pair runs on every build.
   // A sanitizer looks at code, which few cases reach, and takes four times as long.
-  constexpr int kCases = ASSAY_ASAN ? 1 : 4;
+  constexpr int kCases = ASSAY_ASAN ? 1 : 2;
   rc::detail::TestParams params = rc::detail::configuration().testParams;
   if (params.maxSuccess == rc::detail::TestParams().maxSuccess) params.maxSuccess = kCases;
   params.maxDiscardRatio = 100;

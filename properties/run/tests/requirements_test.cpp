@@ -13,7 +13,7 @@ const assay_kernel &kernel_v1() { return reference::kernel("reference_v1"); }
 
 RunnerOptions short_run() {
   RunnerOptions options;
-  options.cases = 6;
+  options.cases = 2;
   options.threads = 1;
   return options;
 }

@@ -168,7 +168,7 @@ TEST(Runner, WhatNeedsCallsBeforeItSaysSo) {
   assay_kernel kernel = *v1();
   kernel.run = wrong_after<20>;
   RunnerOptions options = quick(1);
-  options.cases = 60;
+  options.cases = 12;
   options.isolate = true;
   options.shrink.seconds = 2;
   const auto summary = run_properties(
@@ -201,7 +201,7 @@ TEST(Runner, TheCallThatAFailureNeedsIsFoundAndShrunk) {
   assay_kernel kernel = *v1();
   kernel.run = keeps_first_window;
   RunnerOptions options = quick(1);
-  options.cases = 60;
+  options.cases = 12;
   options.isolate = true;
   const auto summary = run_properties({&kernel}, some({"within_budget"}), options, nullptr);
   ASSERT_EQ(summary.runs[0].first.size(), 1u);
@@ -266,7 +266,8 @@ TEST(Runner, AKernelWithoutDeterminismIsHeldToItsBounds) {
     EXPECT_GE(run.cases, 3) << run.property->name;
   }
   kernel.determinism = ASSAY_DETERMINISM_RUN_TO_RUN;
-  const auto found = run_properties({&kernel}, some({"page_permutation"}), quick(1), nullptr);
+  few.shrink.checks = 1;
+  const auto found = run_properties({&kernel}, some({"page_permutation"}), few, nullptr);
   EXPECT_EQ(found.runs[0].first.size(), 1u);
 }
 
@@ -281,6 +282,7 @@ TEST(Runner, AKernelWithoutDeterminismMayReadNoOtherData) {
     const reference::WithBug with(bug);
     RunnerOptions options = quick(1);
     options.cases = 20;
+    options.shrink.checks = 1;
     const auto summary = run_properties({&kernel}, some({property}), options, nullptr);
     EXPECT_EQ(summary.runs[0].first.size(), 1u) << property;
   }
@@ -357,7 +359,8 @@ TEST(Runner, AnExceptionIsAHarnessErrorNotAPass) {
 // The oracle is not taken on trust: some rows of every run are recomputed in interval arithmetic.
 TEST(Runner, CountsWhatTheOracleJudgedAndCertified) {
   RunnerOptions options = quick(1);
-  options.cases = 30;
+  options.cases = 3;
+  options.shrink.checks = 1;
   auto summary = run_properties({v1()}, some({"within_budget"}), options, nullptr);
   EXPECT_GT(summary.outputs(), 1000u);
   EXPECT_GE(summary.certified_rows(), 1u);
