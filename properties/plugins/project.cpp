@@ -63,9 +63,9 @@ std::vector<Source> sources(Kind kind, Language language) {
             {"assay.toml", "python/assay.toml"},
             {".gitignore", "gitignore"}};
   if (language == Language::kSimt)
-    return {{"README.md", "simt/README.md"}, {"CMakeLists.txt", "simt/CMakeLists.txt"},
+    return {{"README.md", "simt/README.md"},   {"CMakeLists.txt", "simt/CMakeLists.txt"},
             {"kernel.cuh", "simt/kernel.cuh"}, {"kernel.cpp", "simt/kernel.cpp"},
-            {"assay.toml", "assay.toml"},    {".gitignore", "gitignore"}};
+            {"assay.toml", "assay.toml"},      {".gitignore", "gitignore"}};
   const std::string folder = language == Language::kCuda ? "cuda/" : "cpp/";
   const std::string end = language == Language::kCuda ? ".cu" : ".cpp";
   return {{"README.md", "README.md"},

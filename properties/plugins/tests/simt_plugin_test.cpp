@@ -1,48 +1,111 @@
 // SPDX-License-Identifier: Apache-2.0
-// `assay new plugin --simt`: its kernel is right as it stands, and mistakes in it are reported. All of
-// them are in one library, as each compilation costs seconds.
+// `assay new plugin --simt`: mistakes in its kernel are reported in the first case, with the lines of both parties.
 #include "properties/plugins/project.h"
 #include "properties/tests/cli_fixture.h"
 
 namespace assay {
 namespace {
 
+using plugins::Kind;
+using plugins::Language;
+
 struct Mistake {
-  const char *name, *from, *to; ///< a part of kernel.cuh, and what stands there by mistake
-  const char *said;             ///< of the report
-  bool alone = false;           ///< it names no second line of the kernel
+  const char *name;
+  const char *from, *to; ///< a part of kernel.cuh, and what stands there by mistake
+  const char *said;      ///< of the finding
+  int lines;             ///< of the kernel that the finding names, at least
 };
 
 constexpr Mistake kMistakes[] = {
     {"full_parity", "full[stage.index], stage.round)", "full[stage.index], stage.round ^ 1)",
-     "unordered-access"},
-    {"empty_parity", "empty[stage.index], stage.round ^ 1)", "empty[stage.index], stage.round)",
-     "deadlock"},
-    {"empty_not_awaited", "arch::mbarrier_wait(&shared_.empty[stage.index], stage.round ^ 1);", "",
-     "mbarrier-misuse"},
-    {"full_not_awaited", "arch::mbarrier_wait(&shared_.full[stage.index], stage.round);", "",
-     "unordered-access"},
-    {"expects_keys_alone", "kBytes = 2 * kTile", "kBytes = kTile", "mbarrier-misuse"},
-    {"expects_fp32", "sizeof(arch::bf16); // of K", "sizeof(float); // of K", "deadlock"},
-    {"init_not_fenced", "arch::fence_mbarrier_init();", "", "missing-fence"},
-    {"init_not_awaited", "arch::block_barrier();", "", "unordered-access"},
-    {"stage_not_wrapped", "++index < kStages", "++index <= kStages", ""},
-    {"round_kept", "round ^= 1;", "", ""},
-    {"released_before_read", "attend(stage.index, first + consumer_ * kKeys);\n",
-     "if (lane_ == 0) arch::mbarrier_arrive(&shared_.empty[stage.index]);\n", "unordered-access"},
-    {"released_by_lane_0", "arch::warp_barrier();", "", "unordered-access"},
-    {"released_by_one", "&shared_.empty[s], kConsumers", "&shared_.empty[s], 1", ""},
-    {"copied_by_all_lanes", "if (lane_ != 0) return;\n    Stage", "Stage", ""},
-    {"values_of_stage_0", "tensor_copy(shared_.values[stage]", "tensor_copy(shared_.values[0]", ""},
-    {"merged_too_early", "arch::named_barrier(1, 32 * kConsumers);", "", ""},
-    {"merge_awaits_all_warps", "named_barrier(1, 32 * kConsumers)", "named_barrier(1, kThreads)",
-     "deadlock"},
-    {"last_tile_left", "first < end_; first += kTile, stage.advance()) {\n      arch::mbarrier_wait("
-     "&shared_.full", "first + kTile < end_; first += kTile, stage.advance()) {\n      "
-     "arch::mbarrier_wait(&shared_.full", ""},
-    {"tail_keys_seen", "from <= key && key < to ? own : arch::neg_infinity()", "own", "", true},
-    {"tail_values_seen", "for (int j = from; j < to; ++j)", "for (int j = 0; j < kKeys; ++j)", "", true},
+     "async-in-flight-read", 2},
+    {"expects_keys_alone", "kBytes = 2 * kTile", "kBytes = kTile", "mbarrier-misuse", 2},
+    {"expects_fp32", "sizeof(arch::bf16); // K", "sizeof(float); // K", "deadlock", 2},
+    {"init_not_fenced", "arch::fence_mbarrier_init();", "", "missing-fence", 2},
+    {"released_by_lane_0", "arch::warp_barrier();", "", "unordered-access", 2},
+    {"merged_too_early", "arch::named_barrier(1, 32 * kConsumers);", "", "unordered-access", 2},
+    {"tail_keys_seen", "from <= key && key < to ? own : arch::neg_infinity()", "own", "outside", 0},
 };
+
+size_t count(const std::string &text, const std::string &word) {
+  size_t found = 0;
+  for (size_t at = 0; (at = text.find(word, at)) != std::string::npos; at += word.size())
+    ++found;
+  return found;
+}
+
+/// The project's kernels with a mistake each, in one library: a compilation costs seconds.
+class SimtPlugin : public Cli {
+protected:
+  void write(const std::string &folder, const Mistake *mistake) const {
+    fs::create_directories(folder);
+    for (auto file : plugins::project_files(Kind::kPaged, Language::kSimt, folder)) {
+      if (mistake != nullptr && file.path == "kernel.cuh")
+        replace_once(file.text, mistake->from, mistake->to);
+      std::ofstream(fs::path(folder) / file.path, std::ios::binary) << file.text;
+    }
+  }
+
+  std::string compiled() const {
+    write("right", nullptr);
+    std::string all = "#define assay_plugin_entry entry\n#include \"right/kernel.cpp\"\n";
+    std::string rows = "*entry(v)->kernels";
+    for (const Mistake &m : kMistakes) {
+      write(m.name, &m);
+      all += std::string("namespace ") + m.name + " {\n#include \"" + m.name + "/kernel.cpp\"\n}\n";
+      rows += std::string(", *") + m.name + "::entry(v)->kernels";
+    }
+    all += "#undef assay_plugin_entry\nconst assay_plugin *assay_plugin_entry(uint32_t v) {\n"
+           "  static const assay_kernel kernels[] = {" +
+           rows +
+           "};\n"
+           "  static assay_plugin plugin = *entry(v);\n  plugin.kernels = kernels;\n"
+           "  plugin.num_kernels = sizeof kernels / sizeof *kernels;\n  return &plugin;\n}\n";
+    fs::create_directories("include");
+    fs::create_directory_symlink(fs::path(ASSAY_SOURCES) / "kernels/abi", "include/assay");
+    const std::string command =
+        ASSAY_COMPILER " -std=c++20 -Wall -Werror -shared -fPIC -ffp-contract=off"
+                       " -Iinclude -I. -I" ASSAY_SOURCES " -o all.so " +
+        file("all.cpp", all) + " " ASSAY_ARCH_LIBRARY " " ASSAY_EXECUTOR_LIBRARY " -lboost_context";
+    EXPECT_EQ(std::system(command.c_str()), 0) << command;
+    return path("all.so");
+  }
+
+  Ran check(const std::string &library, const std::string &kernel, const char *cases) const {
+    return assay_program({"check", "--plugin", library, "--kernel", kernel, "--property",
+                          "within_budget", "--cases", cases, "--fail-fast", "--findings",
+                          folder_.string(), "--out", path(kernel + "-found")});
+  }
+};
+
+TEST_F(SimtPlugin, IsRightAsItStandsAndEachMistakeIsFoundByOneCase) {
+  const std::string library = compiled();
+  const Ran right = check(library, "right", "2");
+  EXPECT_EQ(right.code, kExitPass) << right.out << right.err;
+  for (const Mistake &m : kMistakes) {
+    const Ran r = check(library, m.name, "1");
+    EXPECT_EQ(r.code, kExitFinding) << m.name << r.out << r.err;
+    const size_t begin = std::min(r.out.find("FINDING"), r.out.size());
+    const std::string finding = r.out.substr(begin, r.out.find('\n', begin) - begin);
+    EXPECT_NE(finding.find(m.said), std::string::npos) << m.name << "\n" << finding;
+    EXPECT_GE(count(finding, "kernel.cuh:"), static_cast<size_t>(m.lines)) << finding;
+  }
+}
+
+TEST_F(Cli, NewPluginWritesTheExecutorsProject) {
+  const Ran r = assay_program({"new", "plugin", "mine", "--simt", "--like", "fa2"});
+  ASSERT_EQ(r.code, kExitPass) << r.err;
+  for (const char *file : {"README.md", "CMakeLists.txt", "kernel.cuh", "kernel.cpp", "assay.toml"})
+    EXPECT_TRUE(fs::exists(fs::path("mine") / file)) << file;
+  EXPECT_FALSE(fs::exists("mine/include")); // the headers of the executor's assay
+  EXPECT_NE(read_text("mine/kernel.cpp").find("As fa2 ("), std::string::npos);
+  for (const char *other : {"--cascade", "--merge"})
+    expect_error(assay_program({"new", "plugin", "other", "--simt", other}), kExitUsage,
+                 "--simt writes a kernel of paged attention alone");
+  expect_error(assay_program({"new", "plugin", "other", "--simt", "--cuda"}), kExitUsage,
+               "one of --simt, --cuda and --python at most");
+  EXPECT_FALSE(fs::exists("other"));
+}
 
 } // namespace
 } // namespace assay

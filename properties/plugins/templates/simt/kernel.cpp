@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How kernel.cuh is called: what it takes, its tensor maps, its launch, and what it declares.
+// The host of kernel.cuh says what the kernel takes, makes its tensor maps, launches it, and
+// declares its arithmetic.
 #include "kernel.cuh"
 
 #include <assay/plugin.h>
@@ -78,7 +79,7 @@ assay_status run(const void *call) {
   const assay_paged_kv &kv = p.kv;
   if (rows_of(p) == 0) return ASSAY_OK;
   const char *reason = nullptr;
-  if (kv.max_pages > 0) // else there are no keys, and the pools may be null
+  if (kv.max_pages > 0) // Without pages the pools may be null.
     reason = make_map(params.keys, p, kv.k, kv.k_stride_page, kv.k_stride_token, kv.k_stride_head);
   if (kv.max_pages > 0 && reason == nullptr)
     reason =
@@ -92,12 +93,12 @@ assay_status run(const void *call) {
 
 // Bounds come from these: assay's properties/plugins/DECLARATION.md says how to choose each.
 constexpr assay_arithmetic kArithmetic = {
-    .mma_block = 0, // fma in fp32
+    .mma_block = 0, // Products are fma in fp32.
     .p_format = ASSAY_FORMAT_FP32,
     .sum_format = ASSAY_FORMAT_FP32,
     .exponential = ASSAY_EXP_BASE2,
-    .sum_depth = 3,            // a butterfly over the eight keys of a consumer
-    .exp2_rel_error = 0x1p-22, // the head of kernels/arch/math.cuh has these three
+    .sum_depth = 3,            // A butterfly adds the eight keys of a consumer.
+    .exp2_rel_error = 0x1p-22, // The head of kernels/arch/math.cuh has these three.
     .log2_abs_error = 0x1p-22,
     .rcp_rel_error = 0x1p-23,
     .tile_tokens = kKeys,

@@ -18,10 +18,10 @@ namespace {
 
 namespace arch = assay::ASSAY_TARGET::arch;
 
-constexpr int kTile = 16; // keys of a tile; pages have whole tiles
-constexpr int kStages = 3;
+constexpr int kTile = 16;  // A tile has so many keys, and a page has whole tiles.
+constexpr int kStages = 3; // The ring holds so many tiles.
 constexpr int kConsumers = 2, kThreads = 32 * (1 + kConsumers);
-constexpr int kKeys = kTile / kConsumers; // of a tile, for each consumer
+constexpr int kKeys = kTile / kConsumers; // A consumer takes so many keys of a tile.
 constexpr int kLanesOfKey = 32 / kKeys;
 constexpr float kLog2E = 1.44269504f, kLn2 = 0.69314718f;
 
@@ -32,11 +32,11 @@ struct Params {
 
 template <int kDim>
 struct Shared {
-  alignas(128) arch::Vec4 keys[kStages][kTile][kDim / 8]; // eight elements each
-  alignas(128) uint32_t values[kStages][kTile][kDim / 2]; // two elements each
-  arch::Mbarrier full[kStages];                           // the bytes of a stage have arrived
-  arch::Mbarrier empty[kStages];                          // both consumers have read a stage
-  float other_max, other_sum, other_o[kDim];              // the state of the second consumer
+  alignas(128) arch::Vec4 keys[kStages][kTile][kDim / 8]; // A vector has eight elements.
+  alignas(128) uint32_t values[kStages][kTile][kDim / 2]; // A word has two elements.
+  arch::Mbarrier full[kStages];              // Its phase ends with the last byte of a tile.
+  arch::Mbarrier empty[kStages];             // Its phase ends when both consumers have read.
+  float other_max, other_sum, other_o[kDim]; // Consumer 1 leaves its state here.
 };
 
 /// A place in the ring. The barriers of a stage complete one phase a round, so the parity of the
@@ -69,14 +69,14 @@ public:
     head_ = row % p_.num_qo_heads;
     token_ = row / p_.num_qo_heads % p_.q_len;
     request_ = row / p_.num_qo_heads / p_.q_len;
-    end_ = arch::global_load(p_.kv.seq_lens + request_) - p_.q_len + token_ + 1; // causal
+    end_ = arch::global_load(p_.kv.seq_lens + request_) - p_.q_len + token_ + 1; // Rows are causal.
     const int oldest = p_.window_left >= 0 ? end_ - 1 - p_.window_left : 0;
     begin_ = oldest > 0 ? oldest : 0;
   }
 
   ASSAY_DEVICE void run() {
     if (arch::thread_idx() == 0) init_barriers();
-    arch::block_barrier(); // nobody uses a barrier before it is there
+    arch::block_barrier(); // Nobody uses a barrier before it is there.
     if (consumer_ < 0)
       produce();
     else
@@ -86,10 +86,10 @@ public:
 private:
   ASSAY_DEVICE void init_barriers() {
     for (int s = 0; s < kStages; ++s) {
-      arch::mbarrier_init(&shared_.full[s], 1); // the producer arrives once, and its bytes count
+      arch::mbarrier_init(&shared_.full[s], 1); // The producer arrives once.
       arch::mbarrier_init(&shared_.empty[s], kConsumers);
     }
-    arch::fence_mbarrier_init(); // copies are of another proxy, which must know the barriers, too
+    arch::fence_mbarrier_init(); // Copies belong to another proxy, which must know the barriers.
   }
 
   ASSAY_DEVICE int first_tile() const { return begin_ / kTile * kTile; }
@@ -113,7 +113,7 @@ private:
     const int kv_head = head_ / (p_.num_qo_heads / p_.num_kv_heads);
     const int32_t at[4] = {0, first % p_.kv.page_size, kv_head, page};
     arch::Mbarrier *full = &shared_.full[stage];
-    constexpr uint32_t kBytes = 2 * kTile * kDim * sizeof(arch::bf16); // of K and V
+    constexpr uint32_t kBytes = 2 * kTile * kDim * sizeof(arch::bf16); // K and V count.
     arch::mbarrier_arrive_expect_tx(full, kBytes);
     arch::tensor_copy(shared_.keys[stage], params_.keys, at, full);
     arch::tensor_copy(shared_.values[stage], params_.values, at, full);
@@ -128,7 +128,7 @@ private:
     for (int first = first_tile(); first < end_; first += kTile, stage.advance()) {
       arch::mbarrier_wait(&shared_.full[stage.index], stage.round);
       attend(stage.index, first + consumer_ * kKeys);
-      arch::warp_barrier(); // all lanes have read the stage
+      arch::warp_barrier(); // All lanes have read the stage.
       if (lane_ == 0) arch::mbarrier_arrive(&shared_.empty[stage.index]);
     }
     merge();
@@ -152,14 +152,14 @@ private:
     const int to = end_ - first < kKeys ? end_ - first : kKeys;
     if (from >= to) return;
     const int key = lane_ / kLanesOfKey;
-    const float own = score(stage, key); // all lanes take part, as it shuffles
+    const float own = score(stage, key); // All lanes take part, as it shuffles.
     const float x = from <= key && key < to ? own : arch::neg_infinity();
     float top = x;
     ASSAY_UNROLL
     for (int step = kLanesOfKey; step < 32; step *= 2)
       top = arch::max_num(top, arch::shfl_xor(top, step));
     top = arch::max_num(top, max_);
-    const float alpha = arch::exp2_approx(max_ - top); // 0 for the first keys
+    const float alpha = arch::exp2_approx(max_ - top); // It is 0 for the first keys.
     const float weight = arch::exp2_approx(x - top);
     float sum = weight;
     ASSAY_UNROLL
@@ -187,7 +187,7 @@ private:
     ASSAY_UNROLL
     for (int step = 1; step < kLanesOfKey; step *= 2)
       dot += arch::shfl_xor(dot, step);
-    return dot * (p_.sm_scale * kLog2E); // logits are in base 2 from here on
+    return dot * (p_.sm_scale * kLog2E); // Logits are in base 2 from here on.
   }
 
   /// Lane l has words l, l + 32 and so on of the row.
@@ -210,7 +210,7 @@ private:
     if (consumer_ == 1) hand_over();
     arch::named_barrier(1, 32 * kConsumers);
     if (consumer_ == 1) return;
-    const bool empty = begin_ >= end_; // a row without keys: 0 and -inf
+    const bool empty = begin_ >= end_; // A row without keys has 0 and -inf.
     const float other_max = arch::shared_load(&shared_.other_max);
     const float top = empty ? 0.0f : arch::max_num(max_, other_max);
     const float own = arch::exp2_approx(max_ - top), other = arch::exp2_approx(other_max - top);
@@ -244,15 +244,15 @@ private:
                        p_.lse_base == ASSAY_LSE_BASE_2 ? lse : lse * kLn2);
   }
 
-  static constexpr int kChunks = kDim / 8 / kLanesOfKey; // of a key, for each lane
-  static constexpr int kWords = kDim / 64;               // of a row, for each lane
+  static constexpr int kChunks = kDim / 8 / kLanesOfKey; // Each lane has so many chunks of a key.
+  static constexpr int kWords = kDim / 64; // Each lane has so many words of the output.
 
   const Params &params_;
   const assay_paged_params &p_;
   Shared<kDim> &shared_;
-  const int lane_, consumer_; // consumer -1 is the producer
+  const int lane_, consumer_; // Consumer -1 is the producer.
   int request_, token_, head_;
-  int begin_, end_; // the keys that the row sees
+  int begin_, end_; // The row sees these keys.
   float q_[8 * kChunks];
   float max_ = arch::neg_infinity(), sum_ = 0, o_[2 * kWords] = {};
 };
