@@ -20,7 +20,6 @@ constexpr Mistake kMistakes[] = {
     {"full_parity", "full[stage.index], stage.round)", "full[stage.index], stage.round ^ 1)",
      "async-in-flight-read", 2},
     {"expects_keys_alone", "kBytes = 2 * kTile", "kBytes = kTile", "mbarrier-misuse", 2},
-    {"expects_fp32", "sizeof(arch::bf16); // K", "sizeof(float); // K", "deadlock", 2},
     {"init_not_fenced", "arch::fence_mbarrier_init();", "", "missing-fence", 2},
     {"released_by_lane_0", "arch::warp_barrier();", "", "unordered-access", 2},
     {"merged_too_early", "arch::named_barrier(1, 32 * kConsumers);", "", "unordered-access", 2},
@@ -48,7 +47,8 @@ protected:
 
   std::string compiled() const {
     write("right", nullptr);
-    std::string all = "#define assay_plugin_entry entry\n#include \"right/kernel.cpp\"\n";
+    std::string all = "#include <assay/plugin.h>\n#define assay_plugin_entry entry\n"
+                      "#include \"right/kernel.cpp\"\n";
     std::string rows = "*entry(v)->kernels";
     for (const Mistake &m : kMistakes) {
       write(m.name, &m);
@@ -93,10 +93,16 @@ TEST_F(SimtPlugin, IsRightAsItStandsAndEachMistakeIsFoundByOneCase) {
 }
 
 TEST_F(Cli, NewPluginWritesTheExecutorsProject) {
-  const Ran r = assay_program({"new", "plugin", "mine", "--simt", "--like", "fa2"});
+  const Ran r =
+      assay_program({"new", "plugin", "mine", "--simt", "--like", "fa2", "--name", "quick"});
   ASSERT_EQ(r.code, kExitPass) << r.err;
-  for (const char *file : {"README.md", "CMakeLists.txt", "kernel.cuh", "kernel.cpp", "assay.toml"})
-    EXPECT_TRUE(fs::exists(fs::path("mine") / file)) << file;
+  for (const char *file :
+       {"README.md", "CMakeLists.txt", "kernel.cuh", "kernel.cpp", "assay.toml"}) {
+    const std::string text = read_text(fs::path("mine") / file);
+    EXPECT_FALSE(text.empty()) << file;
+    for (const char *word : {"my_kernel", "@KERNEL", "@TARGET", "@EXTENSION"})
+      EXPECT_EQ(text.find(word), std::string::npos) << file << " " << word;
+  }
   EXPECT_FALSE(fs::exists("mine/include")); // the headers of the executor's assay
   EXPECT_NE(read_text("mine/kernel.cpp").find("As fa2 ("), std::string::npos);
   for (const char *other : {"--cascade", "--merge"})
