@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `assay new plugin --simt`: its kernel is right as it stands, and mistakes in it are reported in the
+// `assay new plugin --simt`: its kernel is right as it stands. Mistakes in it are reported in the
 // first case, with the lines of both parties.
 #include "properties/plugins/project.h"
 #include "properties/tests/cli_fixture.h"
