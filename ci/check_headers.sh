@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Every header compiles alone: it includes what it uses. A .cuh is compiled for the executor. The bodies of
-# kernels/arch are left out: the vocabulary header in front of them includes what they need. Headers that need the CUDA
+# kernels/arch are left out: the vocabulary header in front of them includes what they need. Those of templates need an
+# installed assay (plugins.sh). Headers that need the CUDA
 # toolkit are compiled where it is; the others never see it. Those of the oracle are device code: nvcc compiles them.
 #   check_headers.sh                 all
 #   check_headers.sh --built FOLDER  those that need no toolkit, but those that this build compiled alone (compiled_first.py)
@@ -72,7 +73,7 @@ without_toolkit() {
   trap 'rm -rf "$prefixes"' EXIT
   : >"$prefixes/built"
   [ $# -eq 0 ] || ci/compiled_first.py "$1" >"$prefixes/built"
-  git ls-files '*.h' '*.cuh' | grep -vE '^kernels/arch/(cuda|simt)/.*\.cuh$' |
+  git ls-files '*.h' '*.cuh' | grep -vE '^(kernels/arch/(cuda|simt)|properties/plugins/templates)/.*\.cuh$' |
     grep -vxF "$(printf '%s\n' "${of_toolkit[@]}" "$device_code")" | grep -vxFf "$prefixes/built" |
     /usr/bin/python3 -B ci/header_prefix.py "$prefixes" >"$prefixes/headers"
   find "$prefixes" -name '*.h' -print0 | xargs -0 -P "$jobs" -n 1 ci/check_headers.sh --precompile

@@ -60,6 +60,20 @@ cpp() {
   right_and_wrong kernel.cpp "$2" make --plugin build/quick.so
 }
 
+# The kernel of specialised warps: on the executor, and compiled by nvcc.
+simt() {
+  expect 0 "$assay" new plugin "$work/simt" --simt --name quick
+  cd "$work/simt"
+  export CMAKE_PREFIX_PATH=$prefix
+  if have_nvcc; then
+    expect 0 cmake -B build-cuda -G Ninja -DCUDA=ON
+    expect 0 cmake --build build-cuda
+    expect 0 "$assay" list kernels --plugin build-cuda/quick.so
+  fi
+  make
+  right_and_wrong kernel.cuh "$1" make --plugin build/quick.so
+}
+
 python() {
   expect 0 "$assay" new plugin "$work/python-$1" "--$1" --python
   cd "$work/python-$1"
@@ -84,6 +98,7 @@ in_cpp() {
   (cpp paged 's/p\.sm_scale \* kLog2E/kLog2E/')
   (cpp cascade 's/state\.sum \* alpha + weight/state.sum + weight/')
   (cpp merge 's/sum += weight;/sum += 1.0f;/')
+  (simt 's/full.stage.index., stage.round/& ^ 1/')
 }
 in_python() {
   local work=$work/python

@@ -53,6 +53,21 @@ if(ASSAY_HARNESS)
           DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/assay/kernels/abi)
 endif()
 
+if(TARGET assay_arch)
+  # What kernels of others are written with, and the executor that runs them. Headers include each other as kernels/...
+  install(TARGETS assay_arch assay_simt EXPORT assayTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  set_target_properties(assay_arch PROPERTIES EXPORT_NAME arch)
+  set_target_properties(assay_simt PROPERTIES EXPORT_NAME executor)
+  target_include_directories(assay_arch INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/assay>)
+  target_link_libraries(assay_arch INTERFACE assay_abi)
+  # By name where it is installed: who uses nothing of this needs no Boost.
+  set_property(TARGET assay_simt PROPERTY INTERFACE_LINK_LIBRARIES $<BUILD_INTERFACE:assay_strict>
+    $<BUILD_INTERFACE:Boost::context> $<BUILD_INTERFACE:Threads::Threads>
+    $<INSTALL_INTERFACE:boost_context> $<INSTALL_INTERFACE:pthread>)
+  install(DIRECTORY kernels/arch kernels/simt DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/assay/kernels
+          FILES_MATCHING PATTERN *.h PATTERN *.cuh PATTERN tests EXCLUDE)
+endif()
+
 install(EXPORT assayTargets NAMESPACE assay:: DESTINATION ${package_dir})
 configure_package_config_file(ci/cmake/assayConfig.cmake.in assayConfig.cmake
                               INSTALL_DESTINATION ${package_dir})

@@ -33,8 +33,8 @@ function.")
   set(CPACK_DEBIAN_HARNESS_PACKAGE_SECTION devel)
   # Headers to write a plugin with; `assay gate` asks git and builds what it is told to.
   set(CPACK_DEBIAN_HARNESS_PACKAGE_RECOMMENDS "${kernels_package} (= ${PROJECT_VERSION}), git, cmake, ninja-build, g++")
-  # What programs need that link assay::oracle.
-  set(CPACK_DEBIAN_KERNELS_PACKAGE_SUGGESTS "libmpfi-dev, libmpfr-dev, libgmp-dev, libboost-dev")
+  # What programs need that link assay::oracle or assay::arch.
+  set(CPACK_DEBIAN_KERNELS_PACKAGE_SUGGESTS "libmpfi-dev, libmpfr-dev, libgmp-dev, libboost-dev, libboost-context-dev")
 endif()
 
 # What Debian asks of every package: whose it is, and what has changed.

@@ -231,6 +231,7 @@ private:
     s->add_flag("--paged", new_.paged, "a kernel of paged attention");
     s->add_flag("--cascade", new_.cascade, "a kernel of cascade attention");
     s->add_flag("--merge", new_.merge, "kernels that merge two and many attention states");
+    s->add_flag("--simt", new_.simt, "paged, of specialised warps, for the CPU executor and CUDA");
     s->add_flag("--cuda", new_.cuda, "in CUDA instead of C++");
     s->add_flag("--python", new_.python, "in NumPy instead of C++");
     add_text(s, "--name", new_.name, "NAME", "of library and kernel (my_kernel)");

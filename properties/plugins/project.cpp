@@ -62,6 +62,10 @@ std::vector<Source> sources(Kind kind, Language language) {
              kind == Kind::kMerge ? "python/test_merge.py" : "python/test_attention.py"},
             {"assay.toml", "python/assay.toml"},
             {".gitignore", "gitignore"}};
+  if (language == Language::kSimt)
+    return {{"README.md", "simt/README.md"},   {"CMakeLists.txt", "simt/CMakeLists.txt"},
+            {"kernel.cuh", "simt/kernel.cuh"}, {"kernel.cpp", "simt/kernel.cpp"},
+            {"assay.toml", "assay.toml"},      {".gitignore", "gitignore"}};
   const std::string folder = language == Language::kCuda ? "cuda/" : "cpp/";
   const std::string end = language == Language::kCuda ? ".cu" : ".cpp";
   return {{"README.md", "README.md"},
@@ -96,6 +100,8 @@ std::vector<ProjectFile> project_files(Kind kind, Language language, const std::
                                        const std::string &like) {
   if (const std::string defect = name_defect(name); !defect.empty())
     throw std::invalid_argument("'" + name + "' " + defect);
+  if (language == Language::kSimt && kind != Kind::kPaged)
+    throw std::invalid_argument("only a kernel of paged attention is written for the executor");
   const std::vector<std::string> kernels = kernel_names(kind, name);
   const bool cuda = language == Language::kCuda;
   std::vector<ProjectFile> out;

@@ -8,7 +8,9 @@
 namespace assay::plugins {
 
 enum class Kind { kPaged, kCascade, kMerge };
-enum class Language { kCpp, kCuda, kPython };
+/// kSimt: a kernel of specialised warps for the CPU executor and CUDA, of kPaged alone. Its project
+/// needs an installed assay.
+enum class Language { kCpp, kSimt, kCuda, kPython };
 
 struct ProjectFile {
   std::string path; ///< in the project's folder
@@ -21,7 +23,7 @@ std::string name_defect(const std::string &name);
 
 /// `name` is that of the library, and of its kernel: those of a merge are NAME_state and
 /// NAME_states. `like`: the named arithmetic that its declaration starts from; empty: what its code
-/// does. Throws std::invalid_argument with what is wrong with a name.
+/// does. Throws std::invalid_argument with what is wrong with a name, or with kind and language.
 std::vector<ProjectFile> project_files(Kind kind, Language language, const std::string &name,
                                        const std::string &like = "");
 

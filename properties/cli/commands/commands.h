@@ -73,7 +73,8 @@ int command_mutants(Session &session, const MutantsOptions &options);
 /// What `new plugin` writes.
 struct NewOptions {
   std::string what, folder, name = "my_kernel", like;
-  bool paged = false, cascade = false, merge = false, cuda = false, python = false;
+  bool paged = false, cascade = false, merge = false;
+  bool simt = false, cuda = false, python = false;
 };
 int command_new(Session &session, const NewOptions &options);
 

@@ -17,14 +17,18 @@ using plugins::Kind;
 using plugins::Language;
 
 Kind kind_of(const NewOptions &asked) {
+  if (asked.simt && (asked.cascade || asked.merge))
+    throw CliError(kExitUsage, "new plugin: --simt writes a kernel of paged attention alone");
+  if (asked.simt) return Kind::kPaged;
   if (asked.paged + asked.cascade + asked.merge != 1)
     throw CliError(kExitUsage, "new plugin: expected one of --paged, --cascade and --merge");
   return asked.paged ? Kind::kPaged : asked.cascade ? Kind::kCascade : Kind::kMerge;
 }
 
 Language language_of(const NewOptions &asked) {
-  if (asked.cuda && asked.python)
-    throw CliError(kExitUsage, "new plugin: expected one of --cuda and --python at most");
+  if (asked.simt + asked.cuda + asked.python > 1)
+    throw CliError(kExitUsage, "new plugin: expected one of --simt, --cuda and --python at most");
+  if (asked.simt) return Language::kSimt;
   return asked.cuda ? Language::kCuda : asked.python ? Language::kPython : Language::kCpp;
 }
 

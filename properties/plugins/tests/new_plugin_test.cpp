@@ -131,6 +131,7 @@ TEST(PluginProject, HoldsTheFilesOfTheTree) {
   for (const char *header : {"assay.h", "plugin.h"})
     expect_source(Kind::kMerge, Language::kCuda, (std::string("include/assay/") + header).c_str(),
                   (std::string("../../../kernels/abi/") + header).c_str());
+  expect_source(Kind::kPaged, Language::kSimt, "kernel.cuh", "simt/kernel.cuh");
   expect_source(Kind::kCascade, Language::kCpp, "kernel.cpp", "cpp/cascade.cpp");
   expect_source(Kind::kMerge, Language::kCpp, "kernel.cpp", "cpp/merge.cpp");
   expect_source(Kind::kPaged, Language::kCuda, "kernel.cu", "cuda/paged.cu");
@@ -207,7 +208,7 @@ TEST_F(Cli, NewPluginRefusesByName) {
   };
   refused({"mine"}, "expected one of --paged, --cascade and --merge");
   refused({"mine", "--paged", "--merge"}, "expected one of --paged, --cascade and --merge");
-  refused({"mine", "--paged", "--cuda", "--python"}, "one of --cuda and --python at most");
+  refused({"mine", "--paged", "--cuda", "--python"}, "one of --simt, --cuda and --python at most");
   refused({"--paged"}, "new: dir is missing: its folder");
   refused({"", "--paged"}, "dir: is empty");
   for (const char *name : {"a b", "1st", "x/y", "x#", "\"", "_x"})
