@@ -58,12 +58,16 @@ double accumulated(const JointRow &row, std::span<const double> u, double spread
          row.partial.once * once;
 }
 
-/// At most 4 % above it for 128 dims. `m`: the upper triangle.
-double largest_eigenvalue(std::vector<double> m, size_t d) {
-  constexpr int kSquarings = 7;
+void fill_lower_triangle(std::vector<double> &m, size_t d) {
   for (size_t i = 0; i < d; ++i)
     for (size_t k = 0; k < i; ++k)
       m[i * d + k] = m[k * d + i];
+}
+
+/// At most 4 % above it for 128 dims. `m`: the upper triangle.
+double largest_eigenvalue(std::vector<double> m, size_t d) {
+  constexpr int kSquarings = 7;
+  fill_lower_triangle(m, d);
   // The 128th root of the trace of the 128th power is d^(1/128) times the eigenvalue at most.
   double log_trace = 0.0;
   std::vector<double> square(m.size());
@@ -79,24 +83,48 @@ double largest_eigenvalue(std::vector<double> m, size_t d) {
     std::fill(square.begin(), square.end(), 0.0);
     for (size_t i = 0; i < d; ++i)
       for (size_t k = 0; k < d; ++k)
-        for (size_t l = 0; l < d; ++l)
+        for (size_t l = i; l < d; ++l)
           square[i * d + l] += m[i * d + k] * m[k * d + l];
     m.swap(square);
+    fill_lower_triangle(m, d);
   }
+}
+
+/// sum over keys of share * v v^T.
+std::vector<double> products_of_dims(const float *v, std::span<const double> shares, size_t d) {
+  std::vector<double> m(d * d);
+  for (size_t j = 0; j < shares.size(); ++j)
+    add_outer(v + j * d, static_cast<int>(d), shares[j], m.data());
+  return m;
+}
+
+/// The same eigenvalues, beside zeros, in a smaller matrix where keys are fewer than dims.
+std::vector<double> products_of_keys(const float *v, std::span<const double> shares, size_t d) {
+  const size_t keys = shares.size();
+  std::vector<double> m(keys * keys), u(d);
+  for (size_t j = 0; j < keys; ++j) {
+    for (size_t i = 0; i < d; ++i)
+      u[i] = std::sqrt(shares[j]) * static_cast<double>(v[j * d + i]);
+    along(v + j * d, keys - j, static_cast<int>(d), u.data(), &m[j * keys + j]);
+    for (size_t k = j; k < keys; ++k)
+      m[j * keys + k] *= std::sqrt(shares[k]);
+  }
+  return m;
 }
 
 } // namespace
 
 double spread_of(const float *v, const JointRow &row) {
   const size_t d = row.center.size(), keys = row.keys.size();
-  std::vector<double> m(d * d);
+  std::vector<double> shares(keys);
   double mass = 0.0;
   for (size_t j = 0; j < keys; ++j) {
-    const double share = row.keys[j].share * (1.0 + 2 * row.p_unit) + 2 * row.keys[j].subnormal;
-    mass += share;
-    add_outer(v + j * d, static_cast<int>(d), share, m.data());
+    shares[j] = row.keys[j].share * (1.0 + 2 * row.p_unit) + 2 * row.keys[j].subnormal;
+    mass += shares[j];
   }
-  return std::sqrt(mass * largest_eigenvalue(std::move(m), d)) * kSlack;
+  const double largest = keys < d ? largest_eigenvalue(products_of_keys(v, shares, d), keys)
+                                  : largest_eigenvalue(products_of_dims(v, shares, d), d);
+  return std::sqrt(mass * largest) * kSlack;
 }
 
 JointTerms joint_bound(const float *v, const JointRow &row, std::span<const double> u,

@@ -37,7 +37,8 @@ struct JointRow : JointScalars {
 };
 
 /** At most so long is any partial sum of weights times values, per |u|: the square root of the largest
-    eigenvalue of sum w v v^T. O(keys * dims^2): only for rows that it may decide. */
+    eigenvalue of sum w v v^T. O(keys * dims * min(keys, dims)) and 7 products of matrices of that
+    minimum: only for rows that it may decide. */
 double spread_of(const float *v, const JointRow &row);
 
 /** `v`: [keys, dims]; `u`: [dims], 0 where an element has no claim; `spread`: as above, if it is

@@ -376,18 +376,21 @@ TEST(Joint, TakesNoElementWithoutAClaim) {
 
 /// Values of one length in one direction have that length; of others it is that of their square.
 TEST(Joint, SpreadIsTheLongestDirectionOfTheValues) {
-  for (const bool alike : {true, false}) {
-    JointRow row;
-    row.center.assign(12, 0.0);
-    row.keys.assign(12, {.error = 0.0, .share = 1.0 / 12, .subnormal = 0.0});
-    std::vector<float> v(12 * 12, alike ? 3.0f : 0.0f);
-    if (!alike)
-      for (size_t j = 0; j < 12; ++j)
-        v[13 * j] = 24.0f;
-    const double exact = alike ? 3.0 * std::sqrt(12.0) : 24.0 / std::sqrt(12.0);
-    EXPECT_GE(spread_of(v.data(), row), exact);
-    EXPECT_LE(spread_of(v.data(), row), 1.03 * exact);
-  }
+  constexpr size_t kKeys = 12;
+  for (const size_t dims : {kKeys, 3 * kKeys}) // as many as keys, and more
+    for (const bool alike : {true, false}) {
+      JointRow row;
+      row.center.assign(dims, 0.0);
+      row.keys.assign(kKeys, {.error = 0.0, .share = 1.0 / kKeys, .subnormal = 0.0});
+      std::vector<float> v(kKeys * dims, alike ? 3.0f : 0.0f);
+      if (!alike)
+        for (size_t j = 0; j < kKeys; ++j)
+          v[(dims + 1) * j] = 24.0f;
+      const double exact =
+          alike ? 3.0 * std::sqrt(static_cast<double>(dims)) : 24.0 / std::sqrt(kKeys);
+      EXPECT_GE(spread_of(v.data(), row), exact) << dims;
+      EXPECT_LE(spread_of(v.data(), row), 1.03 * exact) << dims;
+    }
 }
 
 /// The three parts of what accumulation adds, and that it is never more than that of the elements.
