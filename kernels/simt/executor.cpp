@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/simt/executor.h"
+#include "kernels/simt/explorer.h"
 #include "kernels/simt/ranks.h"
 
 #include <bit>
@@ -62,6 +63,8 @@ LaunchStatus Executor::run(Stream *stream, const LaunchConfig &config, FunctionR
   stream_ = stream;
   counters_ = stream ? &stream->counters : &scratch_counters_;
   schedule_ = stream ? stream->schedule : Schedule{};
+  explorer_ = Explorer::of(stream);
+  if (explorer_) schedule_ = {};
   random_ = ScheduleRandom(schedule_.seed);
   number_table = stream ? &stream->numbers : nullptr;
   next_hold_ = 0;
@@ -86,7 +89,8 @@ LaunchStatus Executor::run(Stream *stream, const LaunchConfig &config, FunctionR
       for (uint32_t i = clusters; i > 1; --i)
         std::swap(permutation[i - 1], permutation[random_.below(i)]);
     }
-    for (uint32_t i = 0; i < clusters && !hazard_; ++i) {
+    if (explorer_) run_explored_blocks(clusters);
+    for (uint32_t i = 0; i < clusters && !hazard_ && !explorer_; ++i) {
       const uint32_t ordered = schedule_.order == Order::kDescending ? clusters - 1 - i : i;
       run_block((permutation.empty() ? ordered : permutation[i]) * config.cluster);
     }

@@ -21,6 +21,9 @@
 
 namespace assay::simt {
 
+class Explorer;
+struct Operation;
+
 // report() throws it to unwind the thread that found a hazard, and the function in which the fiber
 // began catches it. It is no std::exception, so that device code cannot catch it by accident.
 struct HazardFound {};
@@ -123,7 +126,8 @@ private:
     kMbarrier,
     kCollective,
     kWord,
-    kBytes
+    kBytes,
+    kTurn // under the explorer: for its turn
   };
   struct Fiber {
     FiberContext context;
@@ -204,6 +208,7 @@ private:
     bool complete;
     Site site;
     std::vector<BulkPiece> pieces;
+    uint32_t number = 0; // of the block's copies
   };
   static constexpr uint32_t kGroupWarps = 4; // warps of a warpgroup
 
@@ -317,6 +322,16 @@ private:
   }
   [[noreturn]] void report_undefined();
 
+  // executor_explore.cpp: nobody performs an operation before the explorer chooses it
+  void run_explored_blocks(uint32_t clusters);
+  void announce(const Operation &operation, Site site, Wait wait = Wait::kTurn);
+  bool possible(uint32_t thread) const;
+  bool completes(const Operation &operation, uint32_t bytes = 0) const;
+  bool explore_step();
+  void explore_copy(const void *barrier);
+  void meet_lanes(uint32_t warp, uint32_t lanes);
+  void meet(const std::array<uint64_t, kMaxBlockThreads / 64> &threads);
+
   // executor_report.cpp
   void record(Hazard hazard);
   [[noreturn]] void report_stall();
@@ -389,6 +404,8 @@ private:
   BlockOrder order_;
   LaunchNumbers launch_; // numbers of the launch in the stream's memory
   std::optional<Side> side_;
+  Explorer *explorer_ = nullptr; // null: nobody explores this launch
+  uint32_t copies_ = 0;          // issued by the block, while it is explored
 };
 
 std::string lane_mask_text(uint32_t mask); // "0x0000ffff"

@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "kernels/simt/executor.h"
+#include "kernels/simt/explorer.h"
 
 namespace assay::simt {
 namespace {
@@ -48,6 +49,8 @@ const char *to_string(Collective kind) {
 // ---- barriers ----
 
 void Executor::release_barrier(Barrier &barrier) {
+  if (explorer_) [[unlikely]]
+    meet(barrier.waiting);
   for (uint32_t word = 0; word < barrier.waiting.size(); ++word)
     ready_.insert_word(word, barrier.waiting[word]);
   barrier = {};
@@ -137,6 +140,8 @@ void Executor::check_same_warps(const Barrier &barrier, uint32_t id, Site site) 
                std::to_string(config_.block),
            site);
   Barrier &barrier = part_->named_barriers[id];
+  if (explorer_) [[unlikely]]
+    announce({Operation::Kind::kMeet, &barrier}, site);
   if (barrier.arrived == 0) {
     barrier.expected = num_threads;
     barrier.site = site;
@@ -239,6 +244,8 @@ void Executor::check_new_group(const Warp &warp, const CollectiveArgs &args, Sit
   ++counters_->collectives[static_cast<size_t>(args.kind)];
   if (args.kind == Collective::kWarpBarrier) order_.lanes_meet(warp_index, args.mask);
   warp.active &= ~(1u << index);
+  if (explorer_) [[unlikely]]
+    meet_lanes(warp_index, args.mask);
   ready_.insert_lanes(warp_index, args.mask & ~bit);
   maybe_preempt(kPreemptAtSync);
 }

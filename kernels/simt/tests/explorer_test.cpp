@@ -19,9 +19,7 @@ using explored::kWords;
 // One memory for all runs of a kernel.
 class Runs {
 public:
-  Runs() {
-    stream.memory.adopt(words, sizeof words, Access::kReadWrite, "words");
-  }
+  Runs() { stream.memory.adopt(words, sizeof words, Access::kReadWrite, "words"); }
   // Runs once, from the same memory each time. Returns what is wrong with the run.
   std::string run(const LaunchConfig &config, const std::function<void(uint32_t *)> &body) {
     std::memset(words, 0, sizeof words);
@@ -40,7 +38,9 @@ private:
   std::vector<uint32_t> first_;
 };
 
-LaunchConfig config_of(const Kernel &kernel) { return block_of(kernel.threads, 256, kernel.blocks); }
+LaunchConfig config_of(const Kernel &kernel) {
+  return block_of(kernel.threads, 256, kernel.blocks);
+}
 
 // The schedules that tests of order run, 44 in all.
 uint32_t usual_schedules_that_find(const Kernel &kernel, bool right) {
@@ -63,17 +63,21 @@ Found explore_kernel(const LaunchConfig &config, const std::function<void(uint32
                      uint64_t bound = 10000, Reduction reduction = Reduction::kOn) {
   Runs runs;
   Found found;
-  found.explored = explore(runs.stream, bound, [&] {
-    found.first = runs.run(config, body);
-    return found.first.empty();
-  }, reduction);
+  found.explored = explore(
+      runs.stream, bound,
+      [&] {
+        found.first = runs.run(config, body);
+        return found.first.empty();
+      },
+      reduction);
   return found;
 }
 
 TEST(Explorer, finds_every_wrong_kernel) {
   for (const Kernel &kernel : kKernels) {
     const uint32_t usual = usual_schedules_that_find(kernel, false);
-    const Found found = explore_kernel(config_of(kernel), [&](uint32_t *g) { kernel.body(g, false); });
+    const Found found =
+        explore_kernel(config_of(kernel), [&](uint32_t *g) { kernel.body(g, false); });
     EXPECT_FALSE(found.first.empty()) << kernel.name << ": " << found.explored.text();
     EXPECT_FALSE(found.explored.complete) << kernel.name;
     std::printf("%-26s usual schedules: %2u of 44; explorer: run %llu, %s\n", kernel.name, usual,
@@ -84,7 +88,8 @@ TEST(Explorer, finds_every_wrong_kernel) {
 TEST(Explorer, covers_every_right_kernel_without_a_report) {
   for (const Kernel &kernel : kKernels) {
     EXPECT_EQ(usual_schedules_that_find(kernel, true), 0u) << kernel.name;
-    const Found found = explore_kernel(config_of(kernel), [&](uint32_t *g) { kernel.body(g, true); });
+    const Found found =
+        explore_kernel(config_of(kernel), [&](uint32_t *g) { kernel.body(g, true); });
     EXPECT_EQ(found.first, "") << kernel.name;
     EXPECT_TRUE(found.explored.complete) << kernel.name << ": " << found.explored.text();
     std::printf("%-26s %s\n", kernel.name, found.explored.text().c_str());
