@@ -193,7 +193,7 @@ void Explorer::order(Event &event) {
     const bool indirect = std::any_of(reversed.begin(), reversed.end(), [&](size_t later) {
       return knows(events_[later].clock, earlier, i);
     });
-    if (!indirect && order_before(i, event, before)) reversed.push_back(i);
+    if (!indirect && order_before(i, event)) reversed.push_back(i);
   }
   reverse_blocks(event);
   if (event.clock.size() <= event.who) event.clock.resize(event.who + 1);
@@ -201,26 +201,40 @@ void Explorer::order(Event &event) {
 }
 
 // Adds a try of a run in which `event` comes before an earlier one. Returns false where it cannot.
-bool Explorer::order_before(size_t earlier, const Event &event, const Clock &before) {
+bool Explorer::order_before(size_t earlier, const Event &event) {
   Node &node = nodes_[events_[earlier].node];
-  if (contains(node.ready, event.who)) {
-    add(node.to_try, event.who);
-    return true;
-  }
-  const bool same = event.who >= before.size() || before[event.who] <= earlier;
-  if (same && contains(node.waiting, event.who)) return false; // it was not possible there
-  std::vector<uint32_t> leading; // who did something in between that it needs
-  for (const uint32_t who : node.ready)
-    if (who < before.size() && before[who] > earlier + 1) leading.push_back(who);
-  for (const uint32_t who : leading)
+  const std::vector<uint32_t> first = first_without(earlier, event);
+  if (first.size() == 1 && first[0] == event.who && contains(node.waiting, event.who))
+    return false; // it was not possible there
+  for (const uint32_t who : first)
     if (who == node.chosen || contains(node.to_try, who)) return true;
-  if (!leading.empty()) {
-    add(node.to_try, leading.front());
-    return true;
-  }
+  for (const uint32_t who : first)
+    if (contains(node.ready, who)) {
+      add(node.to_try, who);
+      return true;
+    }
   for (const uint32_t who : node.ready)
     add(node.to_try, who);
   return true;
+}
+
+// Who can begin in place of an earlier operation, so that `event` comes before it: of what follows
+// that operation and is not ordered behind it, `event` last, whose operations need none of the
+// others.
+std::vector<uint32_t> Explorer::first_without(size_t earlier, const Event &event) const {
+  std::vector<uint32_t> first, seen;
+  std::vector<size_t> free;
+  for (size_t i = earlier + 1; i <= events_.size(); ++i) {
+    const Event &next = i == events_.size() ? event : events_[i];
+    if (&next != &event && knows(next.clock, events_[earlier], earlier)) continue;
+    const bool needs = std::any_of(free.begin(), free.end(), [&](size_t other) {
+      return knows(next.clock, events_[other], other);
+    });
+    if (!needs && !contains(seen, next.who)) first.push_back(next.who);
+    seen.push_back(next.who);
+    free.push_back(i);
+  }
+  return first;
 }
 
 // Blocks run as wholes. Where one depends on an earlier one, all their orders are tried.

@@ -113,7 +113,8 @@ private:
   static void join(Clock &into, const Clock &from);
   uint32_t take(std::vector<uint32_t> ready, bool of_blocks);
   void order(Event &event);
-  bool order_before(size_t earlier, const Event &event, const Clock &before);
+  bool order_before(size_t earlier, const Event &event);
+  std::vector<uint32_t> first_without(size_t earlier, const Event &event) const;
   void reverse_blocks(const Event &event);
   void count_phase(const Event &event);
   void fall_asleep(const Event &event);
