@@ -65,6 +65,7 @@ LaunchStatus Executor::run(Stream *stream, const LaunchConfig &config, FunctionR
   schedule_ = stream ? stream->schedule : Schedule{};
   explorer_ = Explorer::of(stream);
   if (explorer_) schedule_ = {};
+  distance_ = distance_of(schedule_);
   random_ = ScheduleRandom(schedule_.seed);
   number_table = stream ? &stream->numbers : nullptr;
   next_hold_ = 0;
@@ -131,7 +132,8 @@ void Executor::reset_block(uint32_t linear) {
     warps_[w].committed = {};
   }
   live_ = threads;
-  stalled_ = false;
+  stalled_ = applying_ = false;
+  checked_ = nullptr;
   cluster_barrier_ = {};
   mbarriers_.clear();
   bulk_copies_.clear();
@@ -205,6 +207,7 @@ void Executor::begin_launch(Stream &stream, const LaunchConfig &config,
   stream_ = &stream;
   counters_ = &stream.counters;
   schedule_ = stream.schedule;
+  distance_ = distance_of(schedule_);
   config_ = config;
   body_ = &body;
   hazard_.reset();

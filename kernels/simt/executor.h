@@ -101,10 +101,17 @@ public:
   // Lets another thread run once in `one_in` calls, where the schedule draws that, and where it
   // holds a warp back. An apply function must not call it.
   void maybe_preempt(uint32_t one_in);
+  void preempt_before(Space space, const void *address, size_t bytes) {
+    if (distance_ != 0) [[unlikely]]
+      preempt_finely(address, bytes);
+    else if (space == Space::kShared)
+      maybe_preempt(kPreemptAtAccess);
+  }
   uint32_t running() const { return running_; }
   uint32_t thread_of_lane(uint32_t lane) const { return running_ / kLanes * kLanes + lane; }
 
 private:
+  static constexpr uint32_t kPreemptAtAccess = 64; // seeded: mean shared accesses per preemption
   static constinit thread_local Executor *active_;
   [[noreturn]] static void refuse_outside_launch();
 
@@ -332,6 +339,12 @@ private:
   void meet_lanes(uint32_t warp, uint32_t lanes);
   void meet(const std::array<uint64_t, kMaxBlockThreads / 64> &threads);
 
+  // executor_preempt.cpp: schedules that preempt at any access
+  static uint32_t distance_of(const Schedule &schedule);
+  void preempt_uniformly();
+  void preempt_finely(const void *address, size_t bytes);
+  void preempt_before_raw(const void *address, size_t bytes);
+
   // executor_report.cpp
   void record(Hazard hazard);
   [[noreturn]] void report_stall();
@@ -355,7 +368,11 @@ private:
   uint32_t running_ = 0;
   uint32_t until_hold_ = 0; // points; 0: no hold is left
   size_t next_hold_ = 0;
-  uint32_t threads_ = 0; // of the cluster
+  uint32_t distance_ = 0;         // Schedule::distance, or by seed; 0: shared accesses alone count
+  const void *checked_ = nullptr; // the latest access that was checked, in such a schedule
+  size_t checked_bytes_ = 0;
+  bool applying_ = false; // an apply function runs
+  uint32_t threads_ = 0;  // of the cluster
   uint32_t live_ = 0;
   uint32_t block_ = 0;
   bool stalled_ = false; // nobody can run: the running thread waits, too

@@ -240,7 +240,11 @@ void Executor::check_new_group(const Warp &warp, const CollectiveArgs &args, Sit
     suspend();
     return;
   }
-  if (args.apply) args.apply(group.call);
+  if (args.apply) {
+    applying_ = true;
+    args.apply(group.call);
+    applying_ = false;
+  }
   ++counters_->collectives[static_cast<size_t>(args.kind)];
   if (args.kind == Collective::kWarpBarrier) order_.lanes_meet(warp_index, args.mask);
   warp.active &= ~(1u << index);

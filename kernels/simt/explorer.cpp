@@ -63,8 +63,8 @@ bool Explorer::dependent(const Event &earlier, const Event &later) {
   if (a.kind == Kind::kWait && b.kind == Kind::kWait) return false;
   if (a.kind == Kind::kWait) return later.completes;
   if (b.kind == Kind::kWait) return earlier.completes || a.object == nullptr;
-  if (a.object == nullptr || b.object == nullptr || earlier.phase != later.phase) return true;
-  return a.kind != b.kind && (earlier.completes || later.completes);
+  return a.object == nullptr || b.object == nullptr || earlier.phase != later.phase ||
+         a.kind != b.kind; // an arrival in front of a change may end the phase
 }
 
 // Whether the earlier one made the later one possible, so that they cannot change places: a wait
