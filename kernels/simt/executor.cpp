@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/simt/executor.h"
-#include "kernels/simt/explorer.h"
 #include "kernels/simt/ranks.h"
+#include "kernels/simt/turns.h"
 
 #include <bit>
 #include <exception>
@@ -65,7 +65,7 @@ LaunchStatus Executor::run(Stream *stream, const LaunchConfig &config, FunctionR
   schedule_ = stream ? stream->schedule : Schedule{};
   explorer_ = Explorer::of(stream);
   if (explorer_) schedule_ = {};
-  distance_ = distance_of(schedule_);
+  fine_.distance = Turns::distance_of(schedule_);
   random_ = ScheduleRandom(schedule_.seed);
   number_table = stream ? &stream->numbers : nullptr;
   next_hold_ = 0;
@@ -90,7 +90,7 @@ LaunchStatus Executor::run(Stream *stream, const LaunchConfig &config, FunctionR
       for (uint32_t i = clusters; i > 1; --i)
         std::swap(permutation[i - 1], permutation[random_.below(i)]);
     }
-    if (explorer_) run_explored_blocks(clusters);
+    if (explorer_) Turns::run_blocks(*this, clusters);
     for (uint32_t i = 0; i < clusters && !hazard_ && !explorer_; ++i) {
       const uint32_t ordered = schedule_.order == Order::kDescending ? clusters - 1 - i : i;
       run_block((permutation.empty() ? ordered : permutation[i]) * config.cluster);
@@ -132,8 +132,8 @@ void Executor::reset_block(uint32_t linear) {
     warps_[w].committed = {};
   }
   live_ = threads;
-  stalled_ = applying_ = false;
-  checked_ = nullptr;
+  stalled_ = fine_.applying = false;
+  fine_.checked = nullptr;
   cluster_barrier_ = {};
   mbarriers_.clear();
   bulk_copies_.clear();
@@ -207,7 +207,7 @@ void Executor::begin_launch(Stream &stream, const LaunchConfig &config,
   stream_ = &stream;
   counters_ = &stream.counters;
   schedule_ = stream.schedule;
-  distance_ = distance_of(schedule_);
+  fine_.distance = Turns::distance_of(schedule_);
   config_ = config;
   body_ = &body;
   hazard_.reset();

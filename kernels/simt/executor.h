@@ -22,7 +22,6 @@
 namespace assay::simt {
 
 class Explorer;
-struct Operation;
 
 // report() throws it to unwind the thread that found a hazard, and the function in which the fiber
 // began catches it. It is no std::exception, so that device code cannot catch it by accident.
@@ -101,17 +100,11 @@ public:
   // Lets another thread run once in `one_in` calls, where the schedule draws that, and where it
   // holds a warp back. An apply function must not call it.
   void maybe_preempt(uint32_t one_in);
-  void preempt_before(Space space, const void *address, size_t bytes) {
-    if (distance_ != 0) [[unlikely]]
-      preempt_finely(address, bytes);
-    else if (space == Space::kShared)
-      maybe_preempt(kPreemptAtAccess);
-  }
   uint32_t running() const { return running_; }
   uint32_t thread_of_lane(uint32_t lane) const { return running_ / kLanes * kLanes + lane; }
 
 private:
-  static constexpr uint32_t kPreemptAtAccess = 64; // seeded: mean shared accesses per preemption
+  friend class Turns;
   static constinit thread_local Executor *active_;
   [[noreturn]] static void refuse_outside_launch();
 
@@ -215,7 +208,7 @@ private:
     bool complete;
     Site site;
     std::vector<BulkPiece> pieces;
-    uint32_t number = 0; // of the block's copies
+    uint32_t number = 0; // of who acts, under the explorer
   };
   static constexpr uint32_t kGroupWarps = 4; // warps of a warpgroup
 
@@ -329,22 +322,6 @@ private:
   }
   [[noreturn]] void report_undefined();
 
-  // executor_explore.cpp: nobody performs an operation before the explorer chooses it
-  void run_explored_blocks(uint32_t clusters);
-  void announce(const Operation &operation, Site site, Wait wait = Wait::kTurn);
-  bool possible(uint32_t thread) const;
-  bool completes(const Operation &operation, uint32_t bytes = 0) const;
-  bool explore_step();
-  void explore_copy(const void *barrier);
-  void meet_lanes(uint32_t warp, uint32_t lanes);
-  void meet(const std::array<uint64_t, kMaxBlockThreads / 64> &threads);
-
-  // executor_preempt.cpp: schedules that preempt at any access
-  static uint32_t distance_of(const Schedule &schedule);
-  void preempt_uniformly();
-  void preempt_finely(const void *address, size_t bytes);
-  void preempt_before_raw(const void *address, size_t bytes);
-
   // executor_report.cpp
   void record(Hazard hazard);
   [[noreturn]] void report_stall();
@@ -368,11 +345,13 @@ private:
   uint32_t running_ = 0;
   uint32_t until_hold_ = 0; // points; 0: no hold is left
   size_t next_hold_ = 0;
-  uint32_t distance_ = 0;         // Schedule::distance, or by seed; 0: shared accesses alone count
-  const void *checked_ = nullptr; // the latest access that was checked, in such a schedule
-  size_t checked_bytes_ = 0;
-  bool applying_ = false; // an apply function runs
-  uint32_t threads_ = 0;  // of the cluster
+  struct Fine {                    // a schedule that preempts at any access
+    uint32_t distance = 0;         // Schedule::distance, or by seed; 0: shared accesses alone count
+    const void *checked = nullptr; // the latest access that was checked
+    size_t bytes = 0;
+    bool applying = false; // an apply function runs
+  } fine_;
+  uint32_t threads_ = 0; // of the cluster
   uint32_t live_ = 0;
   uint32_t block_ = 0;
   bool stalled_ = false; // nobody can run: the running thread waits, too
@@ -422,7 +401,6 @@ private:
   LaunchNumbers launch_; // numbers of the launch in the stream's memory
   std::optional<Side> side_;
   Explorer *explorer_ = nullptr; // null: nobody explores this launch
-  uint32_t copies_ = 0;          // issued by the block, while it is explored
 };
 
 std::string lane_mask_text(uint32_t mask); // "0x0000ffff"

@@ -3,7 +3,7 @@
 // the cluster; reports give the one that it has in its block.
 #include <algorithm>
 
-#include "kernels/simt/executor.h"
+#include "kernels/simt/turns.h"
 
 namespace assay::simt {
 
@@ -85,10 +85,10 @@ void Executor::end_part(Part &part, uint32_t thread) {
 
 void *Executor::cluster_access(AccessKind kind, const void *address, size_t bytes, uint32_t rank,
                                Site site) {
-  preempt_before(Space::kShared, address, bytes);
+  Turns::before(*this, Space::kShared, address, bytes);
   use_part(rank, site);
   void *const there = place_in(rank, address);
-  checked_ = there;
+  fine_.checked = there;
   Part *const own = part_;
   part_ = &parts_[rank];
   access_for_lane(running_ % kLanes, Space::kShared, kind, there, bytes, bytes, site);

@@ -4,8 +4,7 @@
 #include <bit>
 #include <utility>
 
-#include "kernels/simt/executor.h"
-#include "kernels/simt/explorer.h"
+#include "kernels/simt/turns.h"
 
 namespace assay::simt {
 namespace {
@@ -66,7 +65,7 @@ void Executor::check_bytes(const Mbarrier &barrier, uint32_t thread, Site site) 
 }
 
 void Executor::mbarrier_expect(void *address, uint32_t bytes, Site site) {
-  if (explorer_) announce({Operation::Kind::kChange, address}, site);
+  if (explorer_) Turns::announce(*this, {Operation::Kind::kChange, address}, site);
   Mbarrier &barrier = mbarrier_at(address, site);
   barrier.expect = site;
   barrier.expected += bytes;
@@ -79,7 +78,7 @@ void Executor::mbarrier_expect(void *address, uint32_t bytes, Site site) {
 
 void Executor::mbarrier_arrive(void *address, Site site) {
   maybe_complete_bulk_copy();
-  if (explorer_) announce({Operation::Kind::kArrive, address}, site);
+  if (explorer_) Turns::announce(*this, {Operation::Kind::kArrive, address}, site);
   Mbarrier &barrier = mbarrier_at(address, site);
   if (barrier.all_arrived())
     report(running_, HazardKind::kBarrierMisuse,
@@ -158,7 +157,7 @@ void Executor::mbarrier_wait(void *address, uint32_t parity, Site site, Scope sc
   fiber.slot = static_cast<uint8_t>(slot);
   if (explorer_) {
     fiber.wanted = parity;
-    announce({Operation::Kind::kWait, address, 0, parity}, site, Wait::kMbarrier);
+    Turns::announce(*this, {Operation::Kind::kWait, address, 0, parity}, site, Wait::kMbarrier);
   }
   Mbarrier &now = mbarriers_[slot]; // others may have added some
   if ((now.phase & 1) != parity) {

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "kernels/simt/executor.h"
+#include "kernels/simt/turns.h"
 
 namespace assay::simt {
 namespace {
@@ -131,13 +131,13 @@ void Executor::global_access(uint32_t thread, AccessKind kind, const void *addre
 }
 
 void Executor::raw_access(const void *address, size_t bytes, bool write, const void *pc) {
-  if (distance_ != 0) [[unlikely]]
-    preempt_before_raw(address, bytes);
+  if (fine_.distance != 0) [[unlikely]]
+    Turns::before_raw(*this, address, bytes);
   if (!part_->shared.data()) return;
   const ptrdiff_t offset = static_cast<ptrdiff_t>(part_->shared.offset_of(address));
   const ptrdiff_t zone = static_cast<ptrdiff_t>(GuardedBlock::kRedZone);
   if (offset < -zone || offset >= static_cast<ptrdiff_t>(part_->shared.bytes()) + zone) return;
-  if (distance_ == 0) maybe_preempt(kPreemptAtAccess);
+  if (fine_.distance == 0) maybe_preempt(Turns::kAtSharedAccess);
   char text[128];
   std::snprintf(text, sizeof text, "raw %s at pc %p after this line: ", write ? "store" : "load",
                 pc);
@@ -248,7 +248,7 @@ Site Executor::pending_site(size_t offset, size_t bytes) const {
 void access(Space space, AccessKind kind, const void *address, size_t bytes, size_t alignment,
             Site site) {
   Executor &executor = Executor::current();
-  executor.preempt_before(space, address, bytes);
+  Turns::before(executor, space, address, bytes);
   executor.access(executor.running(), space, kind, address, bytes, alignment, site);
 }
 void access_for_lane(uint32_t lane, Space space, AccessKind kind, const void *address, size_t bytes,
@@ -262,7 +262,7 @@ void *shared_base(size_t bytes, size_t alignment, Site site) {
 void async_copy(void *shared_destination, const void *global_source, size_t bytes, bool valid,
                 Site site) {
   Executor &executor = Executor::current();
-  executor.preempt_before(Space::kGlobal, shared_destination, bytes);
+  Turns::before(executor, Space::kGlobal, shared_destination, bytes);
   executor.async_copy(shared_destination, global_source, bytes, valid, site);
 }
 void async_commit() { Executor::current().async_commit(); }

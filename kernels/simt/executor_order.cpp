@@ -4,8 +4,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "kernels/simt/executor.h"
-#include "kernels/simt/explorer.h"
+#include "kernels/simt/turns.h"
 
 namespace assay::simt {
 namespace {
@@ -194,9 +193,10 @@ void Executor::atomic_access(const void *address, size_t bytes, AtomicKind kind,
                             : kind == AtomicKind::kStore ? AccessKind::kAtomicStore
                                                          : AccessKind::kAtomic;
   if (explorer_)
-    announce({loads ? Operation::Kind::kRead : Operation::Kind::kWrite, address,
-              static_cast<uint32_t>(bytes)},
-             site);
+    Turns::announce(*this,
+                    {loads ? Operation::Kind::kRead : Operation::Kind::kWrite, address,
+                     static_cast<uint32_t>(bytes)},
+                    site);
   ::assay::simt::access(Space::kGlobal, access, address, bytes, bytes, site);
   if (stream_)
     check_order(running_, how_of(scope), !loads, address, bytes, site, kind == AtomicKind::kTake);
@@ -228,7 +228,7 @@ bool Executor::wait_for_word(const uint32_t *word, uint32_t value, bool exactly,
   self.expired = false;
   if (explorer_) {
     word_waiters_.push_back(running_);
-    announce({Operation::Kind::kRead, word, 4}, site, Wait::kWord);
+    Turns::announce(*this, {Operation::Kind::kRead, word, 4}, site, Wait::kWord);
     std::erase(word_waiters_, running_);
   } else if (!self.reached()) {
     self.wait = Wait::kWord;
@@ -277,7 +277,7 @@ void Executor::expire_waits() {
 }
 
 void Executor::find_ready() {
-  while (ready_.empty() && !(explorer_ ? explore_step() : wake_reached())) {
+  while (ready_.empty() && !(explorer_ ? Turns::choose(*this) : wake_reached())) {
     if (complete_any_bulk_copy()) continue;
     if (undefined_) report_undefined();
     if (word_waiters_.empty()) report_stall();

@@ -2,8 +2,7 @@
 // Barriers and warp collectives. Both count arrivals and release nobody before the last one.
 #include <bit>
 
-#include "kernels/simt/executor.h"
-#include "kernels/simt/explorer.h"
+#include "kernels/simt/turns.h"
 
 namespace assay::simt {
 namespace {
@@ -50,7 +49,7 @@ const char *to_string(Collective kind) {
 
 void Executor::release_barrier(Barrier &barrier) {
   if (explorer_) [[unlikely]]
-    meet(barrier.waiting);
+    Turns::meet(*this, barrier.waiting);
   for (uint32_t word = 0; word < barrier.waiting.size(); ++word)
     ready_.insert_word(word, barrier.waiting[word]);
   barrier = {};
@@ -141,7 +140,7 @@ void Executor::check_same_warps(const Barrier &barrier, uint32_t id, Site site) 
            site);
   Barrier &barrier = part_->named_barriers[id];
   if (explorer_) [[unlikely]]
-    announce({Operation::Kind::kMeet, &barrier}, site);
+    Turns::announce(*this, {Operation::Kind::kMeet, &barrier}, site);
   if (barrier.arrived == 0) {
     barrier.expected = num_threads;
     barrier.site = site;
@@ -241,15 +240,15 @@ void Executor::check_new_group(const Warp &warp, const CollectiveArgs &args, Sit
     return;
   }
   if (args.apply) {
-    applying_ = true;
+    fine_.applying = true;
     args.apply(group.call);
-    applying_ = false;
+    fine_.applying = false;
   }
   ++counters_->collectives[static_cast<size_t>(args.kind)];
   if (args.kind == Collective::kWarpBarrier) order_.lanes_meet(warp_index, args.mask);
   warp.active &= ~(1u << index);
   if (explorer_) [[unlikely]]
-    meet_lanes(warp_index, args.mask);
+    Turns::meet_lanes(*this, warp_index, args.mask);
   ready_.insert_lanes(warp_index, args.mask & ~bit);
   maybe_preempt(kPreemptAtSync);
 }

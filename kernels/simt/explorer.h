@@ -71,6 +71,7 @@ public:
   // `who` will perform `operation`. A bulk copy follows from what its issuer did.
   void announce(uint32_t who, const Operation &operation, uint32_t issuer);
   const std::map<uint32_t, Operation> &announced() const { return announced_; }
+  uint32_t participants() const { return static_cast<uint32_t>(clocks_.size()); }
   // Which of those who can perform their operation now goes next. Returns kNobody where the run
   // is too long to be explored.
   static constexpr uint32_t kNobody = ~0u;
