@@ -28,6 +28,7 @@ struct Explored {
   uint64_t choices = 0;     // of the run with most: operations before which several could go next
   uint64_t left = 0;        // known alternatives that were not run
   uint64_t hazards = 0;     // runs that a hazard ended: what lies behind it was not seen
+  bool stopped = false;     // `run` returned false
   bool complete = false;    // all schedules were run to their end
   std::string text() const; // one line
 };
@@ -85,12 +86,13 @@ private:
   friend Explored explore(Stream &, uint64_t, FunctionRef<bool()>, Reduction);
   static constexpr size_t kMostChoices = 10000; // of a run
 
+  using Who = std::vector<uint32_t>;
   using Clock = std::vector<uint32_t>; // by participant: its latest operation that is known, from 1
   struct Node {                        // a choice
-    std::vector<uint32_t> ready;
-    std::vector<uint32_t> waiting; // have announced what cannot happen yet
-    std::vector<uint32_t> to_try, tried;
-    std::vector<uint32_t> asleep; // need no try here: another run has it
+    Who ready;
+    Who waiting; // have announced what cannot happen yet
+    Who to_try, tried;
+    Who asleep; // need no try here: another run has it
     uint32_t chosen = 0;
     bool of_blocks = false;
   };
@@ -107,15 +109,17 @@ private:
     Clock arrived, complete;
   };
 
+  static bool contains(const Who &set, uint32_t who);
+  static void add(Who &set, uint32_t who);
   static bool dependent(const Event &earlier, const Event &later);
   static bool exclusive(const Event &earlier, const Event &later);
   static bool independent(const Operation &pending, const Event &event);
   static bool knows(const Clock &clock, const Event &event, size_t index);
   static void join(Clock &into, const Clock &from);
-  uint32_t take(std::vector<uint32_t> ready, bool of_blocks);
+  uint32_t take(Who ready, bool of_blocks);
   void order(Event &event);
   bool order_before(size_t earlier, const Event &event);
-  std::vector<uint32_t> first_without(size_t earlier, const Event &event) const;
+  Who first_without(size_t earlier, const Event &event) const;
   void reverse_blocks(const Event &event);
   void count_phase(const Event &event);
   void fall_asleep(const Event &event);
@@ -137,7 +141,7 @@ private:
   std::map<uint32_t, Operation> announced_;
   std::vector<Clock> clocks_;
   std::map<const void *, Phases> phases_;
-  std::vector<uint32_t> sleeping_;
+  Who sleeping_;
 };
 
 } // namespace assay::simt
