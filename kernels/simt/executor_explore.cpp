@@ -31,7 +31,7 @@ void Turns::announce(Executor &e, const Operation &operation, Site site, Executo
   e.fibers_[self].wait = wait;
   e.explorer_->announce(self, operation, self);
   e.suspend();
-  e.explorer_->perform(self, completes(e, operation));
+  e.explorer_->perform(self, effect_of(e, operation));
 }
 
 void Turns::announce_copy(Executor &e, const void *barrier) {
@@ -47,25 +47,26 @@ bool Turns::possible(const Executor &e, uint32_t thread) {
   return fiber.wait != Executor::Wait::kWord || fiber.expired || fiber.reached();
 }
 
-// Whether an operation that happens now ends the phase of its barrier. `bytes`: of a copy, which
-// come now; 0: a thread arrives.
-bool Turns::completes(const Executor &e, const Operation &operation, uint32_t bytes) {
+// `bytes`: of a copy, which come now; 0: a thread arrives.
+Explorer::Effect Turns::effect_of(const Executor &e, const Operation &operation, uint32_t bytes) {
+  using enum Explorer::Effect;
   if (operation.kind == Kind::kMeet) {
     const auto &barrier = *static_cast<const Executor::Barrier *>(operation.object);
-    return barrier.arrived + 1 == barrier.expected;
+    return barrier.arrived + 1 == barrier.expected ? kEnds : kNone;
   }
-  if (operation.kind != Kind::kArrive) return false;
-  for (const Executor::Mbarrier &barrier : e.mbarriers_)
-    if (barrier.address == operation.object)
-      return barrier.arrived + (bytes == 0) == barrier.count &&
-             barrier.come + bytes == barrier.expected;
-  return false;
+  if (operation.kind != Kind::kArrive) return kNone;
+  for (const Executor::Mbarrier &barrier : e.mbarriers_) {
+    if (barrier.address != operation.object) continue;
+    if (barrier.arrived + (bytes == 0) < barrier.count) return kNone;
+    return barrier.come + bytes == barrier.expected ? kEnds : kAllArrived;
+  }
+  return kNone;
 }
 
 bool Turns::complete_copy(Executor &e, uint32_t who) {
   for (Executor::BulkCopy &copy : e.bulk_copies_) {
     if (copy.number != who || copy.complete) continue;
-    e.explorer_->perform(who, completes(e, e.explorer_->announced().at(who), copy.bytes));
+    e.explorer_->perform(who, effect_of(e, e.explorer_->announced().at(who), copy.bytes));
     e.complete_bulk_copy(copy);
     return true;
   }

@@ -69,8 +69,11 @@ uint32_t Explorer::choose(const Who &ready) {
 uint32_t Explorer::take(Who ready, bool of_blocks) {
   choices_ += ready.size() > 1;
   if (depth_ < nodes_.size()) {
-    differs_ |= !contains(ready, nodes_[depth_].chosen);
-    return latest_ = differs_ ? ready.front() : nodes_[depth_++].chosen;
+    const Node &before = nodes_[depth_];
+    differs_ |= ready.size() != before.ready.size() || !contains(ready, before.chosen);
+    if (differs_) return latest_ = ready.front();
+    ++depth_;
+    return latest_ = before.chosen;
   }
   Node node;
   if (!of_blocks) node.asleep = sleeping_;

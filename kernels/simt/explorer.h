@@ -77,8 +77,10 @@ public:
   // is too long to be explored.
   static constexpr uint32_t kNobody = ~0u;
   uint32_t choose(const std::vector<uint32_t> &ready);
-  // What `who` announced happens now. `completes`: it ends the phase of its barrier.
-  void perform(uint32_t who, bool completes);
+  // What `who` announced happens now. At a barrier: whether all have arrived then, though bytes may
+  // be missing, or whether it ends the phase.
+  enum class Effect : uint8_t { kNone, kAllArrived, kEnds };
+  void perform(uint32_t who, Effect effect);
   // Nobody of them goes on before all of them are there.
   void meet(const std::vector<uint32_t> &threads);
 
@@ -100,7 +102,7 @@ private:
     uint32_t who;
     Operation operation;
     uint32_t phase; // of the barrier, before it
-    bool completes;
+    Effect effect;
     size_t node;
     Clock clock; // what is ordered before it, and itself
   };

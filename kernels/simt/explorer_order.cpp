@@ -36,16 +36,18 @@ bool Explorer::dependent(const Event &earlier, const Event &later) {
   if (!touch(a, b)) return false;
   if (of_memory(a)) return true;
   if (a.kind == Kind::kWait && b.kind == Kind::kWait) return false;
-  if (a.kind == Kind::kWait) return later.completes;
-  if (b.kind == Kind::kWait) return earlier.completes || a.object == nullptr;
-  return a.object == nullptr || b.object == nullptr || earlier.phase != later.phase ||
-         a.kind != b.kind; // an arrival in front of a change may end the phase
+  if (a.kind == Kind::kWait) return later.effect == Effect::kEnds;
+  if (b.kind == Kind::kWait) return earlier.effect == Effect::kEnds || a.object == nullptr;
+  if (a.object == nullptr || b.object == nullptr || earlier.phase != later.phase) return true;
+  // An arrival of all in front of a change may end the phase.
+  const Event &arrival = a.kind == Kind::kChange ? later : earlier;
+  return a.kind != b.kind && arrival.effect != Effect::kNone;
 }
 
 // Whether the earlier one made the later one possible, so that they cannot change places: a wait
 // needs the end of a phase of its parity.
 bool Explorer::exclusive(const Event &earlier, const Event &later) {
-  return later.operation.kind == Kind::kWait && earlier.completes &&
+  return later.operation.kind == Kind::kWait && earlier.effect == Effect::kEnds &&
          (earlier.phase & 1) == later.operation.parity;
 }
 
@@ -58,7 +60,8 @@ bool Explorer::independent(const Operation &pending, const Event &event) {
   const bool waits = pending.kind == Kind::kWait;
   if (done.kind == Kind::kWait || done.kind == Kind::kChange)
     return waits || (done.kind == Kind::kWait && pending.kind == Kind::kChange);
-  return !event.completes && pending.kind != Kind::kChange;
+  return event.effect == Effect::kNone ||
+         (event.effect == Effect::kAllArrived && pending.kind != Kind::kChange);
 }
 
 // ---- clocks ----
@@ -84,9 +87,9 @@ void Explorer::meet(const Who &threads) {
 
 // ---- operations ----
 
-void Explorer::perform(uint32_t who, bool completes) {
+void Explorer::perform(uint32_t who, Effect effect) {
   const auto announced = announced_.find(who);
-  Event event{who, announced->second, 0, completes, depth_ - 1, {}};
+  Event event{who, announced->second, 0, effect, depth_ - 1, {}};
   announced_.erase(announced);
   if (!reduces_ || repeated_) return;
   if (!of_memory(event.operation)) event.phase = phases_[event.operation.object].number;
@@ -172,7 +175,7 @@ void Explorer::count_phase(const Event &event) {
   if (of_memory(event.operation)) return;
   Phases &phases = phases_[event.operation.object];
   if (event.operation.kind == Kind::kArrive) join(phases.arrived, event.clock);
-  if (event.completes) {
+  if (event.effect == Effect::kEnds) {
     ++phases.number;
     phases.complete = phases.arrived;
   }

@@ -37,7 +37,8 @@ public:
 
 private:
   static bool possible(const Executor &e, uint32_t thread);
-  static bool completes(const Executor &e, const Operation &operation, uint32_t bytes = 0);
+  static Explorer::Effect effect_of(const Executor &e, const Operation &operation,
+                                    uint32_t bytes = 0);
   static bool complete_copy(Executor &e, uint32_t who);
   static void let_others_run(Executor &e);
 };

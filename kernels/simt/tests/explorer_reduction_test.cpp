@@ -28,8 +28,8 @@ Program draw(ScheduleRandom &random, uint32_t kinds) {
     count = 1 + random.below(2);
   for (auto &steps : program.steps)
     for (uint32_t left = 1 + random.below(kMostSteps); left != 0; --left)
-      steps.push_back({static_cast<Step::Kind>(random.below(kinds)), random.below(kBarriers),
-                       random.below(2)});
+      steps.push_back(
+          {static_cast<Step::Kind>(random.below(kinds)), random.below(kBarriers), random.below(2)});
   return program;
 }
 

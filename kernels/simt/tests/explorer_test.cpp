@@ -185,8 +185,7 @@ TEST(Explorer, says_what_its_bound_left_out) {
   EXPECT_FALSE(some.complete);
   EXPECT_EQ(some.runs + some.repeated, 10u);
   EXPECT_GT(some.left, 0u);
-  EXPECT_NE(some.text().find("the bound was reached; at least"), std::string::npos)
-      << some.text();
+  EXPECT_NE(some.text().find("the bound was reached; at least"), std::string::npos) << some.text();
 }
 
 // Who spins lets others run; the schedules are without end.
