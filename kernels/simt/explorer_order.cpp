@@ -91,7 +91,7 @@ void Explorer::perform(uint32_t who, Effect effect) {
   const auto announced = announced_.find(who);
   Event event{who, announced->second, 0, effect, depth_ - 1, {}};
   announced_.erase(announced);
-  if (!reduces_ || repeated_) return;
+  if (!reduces_ || repeated_ || differs_) return;
   if (!of_memory(event.operation)) event.phase = phases_[event.operation.object].number;
   order(event);
   count_phase(event);
