@@ -134,6 +134,7 @@ void Executor::reset_block(uint32_t linear) {
   live_ = threads;
   stalled_ = fine_.applying = false;
   fine_.checked = nullptr;
+  fine_.bytes = 0;
   cluster_barrier_ = {};
   mbarriers_.clear();
   bulk_copies_.clear();
