@@ -245,10 +245,20 @@ Site Executor::pending_site(size_t offset, size_t bytes) const {
 
 // ---- entry points ----
 
+// The rare case stands apart, so that the other one keeps its operands in registers.
+[[gnu::noinline, gnu::cold]] static void access_finely(Space space, AccessKind kind,
+                                                       const void *address, size_t bytes,
+                                                       size_t alignment, Site site) {
+  Executor &executor = Executor::current();
+  Turns::before(executor, space, address, bytes);
+  executor.access(executor.running(), space, kind, address, bytes, alignment, site);
+}
 void access(Space space, AccessKind kind, const void *address, size_t bytes, size_t alignment,
             Site site) {
   Executor &executor = Executor::current();
-  Turns::before(executor, space, address, bytes);
+  if (Turns::fine(executor)) [[unlikely]]
+    return access_finely(space, kind, address, bytes, alignment, site);
+  if (space == Space::kShared) executor.maybe_preempt(Turns::kAtSharedAccess);
   executor.access(executor.running(), space, kind, address, bytes, alignment, site);
 }
 void access_for_lane(uint32_t lane, Space space, AccessKind kind, const void *address, size_t bytes,

@@ -24,6 +24,7 @@ public:
 
   // executor_preempt.cpp: in front of any access others may run.
   static uint32_t distance_of(const Schedule &schedule);
+  static bool fine(const Executor &e) { return e.fine_.distance != 0; }
   static void before_checked(Executor &e, const void *address, size_t bytes);
   static void before_raw(Executor &e, const void *address, size_t bytes);
   // In front of an access of the running thread through a primitive.
