@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/simt/executor.h"
 #include "kernels/simt/ranks.h"
+#include "kernels/simt/turns.h"
 
 #include <bit>
 #include <exception>
@@ -62,6 +63,9 @@ LaunchStatus Executor::run(Stream *stream, const LaunchConfig &config, FunctionR
   stream_ = stream;
   counters_ = stream ? &stream->counters : &scratch_counters_;
   schedule_ = stream ? stream->schedule : Schedule{};
+  explorer_ = Explorer::of(stream);
+  if (explorer_) schedule_ = {};
+  fine_.distance = Turns::distance_of(schedule_);
   random_ = ScheduleRandom(schedule_.seed);
   number_table = stream ? &stream->numbers : nullptr;
   next_hold_ = 0;
@@ -86,7 +90,8 @@ LaunchStatus Executor::run(Stream *stream, const LaunchConfig &config, FunctionR
       for (uint32_t i = clusters; i > 1; --i)
         std::swap(permutation[i - 1], permutation[random_.below(i)]);
     }
-    for (uint32_t i = 0; i < clusters && !hazard_; ++i) {
+    if (explorer_) Turns::run_blocks(*this, clusters);
+    for (uint32_t i = 0; i < clusters && !hazard_ && !explorer_; ++i) {
       const uint32_t ordered = schedule_.order == Order::kDescending ? clusters - 1 - i : i;
       run_block((permutation.empty() ? ordered : permutation[i]) * config.cluster);
     }
@@ -127,7 +132,9 @@ void Executor::reset_block(uint32_t linear) {
     warps_[w].committed = {};
   }
   live_ = threads;
-  stalled_ = false;
+  stalled_ = fine_.applying = false;
+  fine_.checked = nullptr;
+  fine_.bytes = 0;
   cluster_barrier_ = {};
   mbarriers_.clear();
   bulk_copies_.clear();
@@ -201,6 +208,7 @@ void Executor::begin_launch(Stream &stream, const LaunchConfig &config,
   stream_ = &stream;
   counters_ = &stream.counters;
   schedule_ = stream.schedule;
+  fine_.distance = Turns::distance_of(schedule_);
   config_ = config;
   body_ = &body;
   hazard_.reset();

@@ -21,6 +21,8 @@
 
 namespace assay::simt {
 
+class Explorer;
+
 // report() throws it to unwind the thread that found a hazard, and the function in which the fiber
 // began catches it. It is no std::exception, so that device code cannot catch it by accident.
 struct HazardFound {};
@@ -102,6 +104,7 @@ public:
   uint32_t thread_of_lane(uint32_t lane) const { return running_ / kLanes * kLanes + lane; }
 
 private:
+  friend class Turns;
   static constinit thread_local Executor *active_;
   [[noreturn]] static void refuse_outside_launch();
 
@@ -123,7 +126,8 @@ private:
     kMbarrier,
     kCollective,
     kWord,
-    kBytes
+    kBytes,
+    kTurn // under the explorer: for its turn
   };
   struct Fiber {
     FiberContext context;
@@ -204,6 +208,7 @@ private:
     bool complete;
     Site site;
     std::vector<BulkPiece> pieces;
+    uint32_t number = 0; // of who acts, under the explorer
   };
   static constexpr uint32_t kGroupWarps = 4; // warps of a warpgroup
 
@@ -340,6 +345,12 @@ private:
   uint32_t running_ = 0;
   uint32_t until_hold_ = 0; // points; 0: no hold is left
   size_t next_hold_ = 0;
+  struct Fine {                    // a schedule that preempts at any access
+    uint32_t distance = 0;         // Schedule::distance, or by seed; 0: shared accesses alone count
+    const void *checked = nullptr; // the latest access that was checked
+    size_t bytes = 0;
+    bool applying = false; // an apply function runs
+  } fine_;
   uint32_t threads_ = 0; // of the cluster
   uint32_t live_ = 0;
   uint32_t block_ = 0;
@@ -389,6 +400,7 @@ private:
   BlockOrder order_;
   LaunchNumbers launch_; // numbers of the launch in the stream's memory
   std::optional<Side> side_;
+  Explorer *explorer_ = nullptr; // null: nobody explores this launch
 };
 
 std::string lane_mask_text(uint32_t mask); // "0x0000ffff"

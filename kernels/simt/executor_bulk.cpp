@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstring>
 
-#include "kernels/simt/executor.h"
+#include "kernels/simt/turns.h"
 
 namespace assay::simt {
 namespace {
@@ -63,6 +63,8 @@ void Executor::bulk_copy(void *destination, uint32_t bytes, uint32_t alignment, 
                          uint32_t blocks) {
   maybe_preempt(kPreemptAtCopy);
   maybe_complete_bulk_copy();
+  if (explorer_)
+    Turns::announce(*this, {Operation::Kind::kChange, blocks == 0 ? address : nullptr}, site);
   pieces_.clear();
   fill(pieces_);
   for (BulkPiece &piece : pieces_)
@@ -92,6 +94,7 @@ void Executor::issue_bulk_copy(uint32_t rank, void *destination, uint32_t bytes,
   std::memset(there, 0xFF, bytes); // nobody should find plausible bytes
   bulk_copies_.push_back({rank, part_->shared.offset_of(there), bytes, slot_of(barrier), running_,
                           false, site, pieces_});
+  if (explorer_) Turns::announce_copy(*this, barrier.address);
   part_ = own;
   barrier.issued += bytes;
   barrier.copy = site;

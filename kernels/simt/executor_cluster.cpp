@@ -3,14 +3,9 @@
 // the cluster; reports give the one that it has in its block.
 #include <algorithm>
 
-#include "kernels/simt/executor.h"
+#include "kernels/simt/turns.h"
 
 namespace assay::simt {
-namespace {
-
-constexpr uint32_t kPreemptAtUse = 64; // seeded schedules: mean accesses per preemption
-
-} // namespace
 
 Executor::Part &Executor::part_of(uint32_t thread) { return parts_[thread / config_.block]; }
 const Executor::Part &Executor::part_of(uint32_t thread) const {
@@ -90,9 +85,10 @@ void Executor::end_part(Part &part, uint32_t thread) {
 
 void *Executor::cluster_access(AccessKind kind, const void *address, size_t bytes, uint32_t rank,
                                Site site) {
-  maybe_preempt(kPreemptAtUse);
+  Turns::before(*this, Space::kShared, address, bytes);
   use_part(rank, site);
   void *const there = place_in(rank, address);
+  fine_.checked = there;
   Part *const own = part_;
   part_ = &parts_[rank];
   access_for_lane(running_ % kLanes, Space::kShared, kind, there, bytes, bytes, site);

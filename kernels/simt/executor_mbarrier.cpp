@@ -4,7 +4,7 @@
 #include <bit>
 #include <utility>
 
-#include "kernels/simt/executor.h"
+#include "kernels/simt/turns.h"
 
 namespace assay::simt {
 namespace {
@@ -65,6 +65,7 @@ void Executor::check_bytes(const Mbarrier &barrier, uint32_t thread, Site site) 
 }
 
 void Executor::mbarrier_expect(void *address, uint32_t bytes, Site site) {
+  if (explorer_) Turns::announce(*this, {Operation::Kind::kChange, address}, site);
   Mbarrier &barrier = mbarrier_at(address, site);
   barrier.expect = site;
   barrier.expected += bytes;
@@ -77,6 +78,7 @@ void Executor::mbarrier_expect(void *address, uint32_t bytes, Site site) {
 
 void Executor::mbarrier_arrive(void *address, Site site) {
   maybe_complete_bulk_copy();
+  if (explorer_) Turns::announce(*this, {Operation::Kind::kArrive, address}, site);
   Mbarrier &barrier = mbarrier_at(address, site);
   if (barrier.all_arrived())
     report(running_, HazardKind::kBarrierMisuse,
@@ -151,15 +153,20 @@ void Executor::mbarrier_wait(void *address, uint32_t parity, Site site, Scope sc
   if (parity > 1)
     report(running_, HazardKind::kUnmodelled, "mbarrier parity " + std::to_string(parity), site);
   const uint32_t slot = slot_of(barrier);
-  if ((barrier.phase & 1) != parity) {
+  Fiber &fiber = fibers_[running_];
+  fiber.slot = static_cast<uint8_t>(slot);
+  if (explorer_) {
+    fiber.wanted = parity;
+    Turns::announce(*this, {Operation::Kind::kWait, address, 0, parity}, site, Wait::kMbarrier);
+  }
+  Mbarrier &now = mbarriers_[slot]; // others may have added some
+  if ((now.phase & 1) != parity) {
     order_.passed(running_, slot);
-    barrier.unseen = false;
+    now.unseen = false;
     return maybe_preempt(kPreemptAtBarrier);
   }
-  barrier.waiting[running_ / 64] |= uint64_t{1} << (running_ % 64);
-  Fiber &fiber = fibers_[running_];
+  now.waiting[running_ / 64] |= uint64_t{1} << (running_ % 64);
   fiber.wait = Wait::kMbarrier;
-  fiber.slot = static_cast<uint8_t>(slot);
   suspend();
 }
 

@@ -5,12 +5,10 @@
 #include <cstring>
 #include <utility>
 
-#include "kernels/simt/executor.h"
+#include "kernels/simt/turns.h"
 
 namespace assay::simt {
 namespace {
-
-constexpr uint32_t kPreemptAtAccess = 64; // seeded schedules: mean accesses per preemption
 
 std::string shared_range(size_t bytes, ptrdiff_t offset) {
   return std::to_string(bytes) + " bytes at shared offset " + std::to_string(offset);
@@ -133,11 +131,13 @@ void Executor::global_access(uint32_t thread, AccessKind kind, const void *addre
 }
 
 void Executor::raw_access(const void *address, size_t bytes, bool write, const void *pc) {
+  if (fine_.distance != 0) [[unlikely]]
+    Turns::before_raw(*this, address, bytes);
   if (!part_->shared.data()) return;
   const ptrdiff_t offset = static_cast<ptrdiff_t>(part_->shared.offset_of(address));
   const ptrdiff_t zone = static_cast<ptrdiff_t>(GuardedBlock::kRedZone);
   if (offset < -zone || offset >= static_cast<ptrdiff_t>(part_->shared.bytes()) + zone) return;
-  maybe_preempt(kPreemptAtAccess);
+  if (fine_.distance == 0) maybe_preempt(Turns::kAtSharedAccess);
   char text[128];
   std::snprintf(text, sizeof text, "raw %s at pc %p after this line: ", write ? "store" : "load",
                 pc);
@@ -245,10 +245,20 @@ Site Executor::pending_site(size_t offset, size_t bytes) const {
 
 // ---- entry points ----
 
+// The rare case stands apart, so that the other one keeps its operands in registers.
+[[gnu::noinline, gnu::cold]] static void access_finely(Space space, AccessKind kind,
+                                                       const void *address, size_t bytes,
+                                                       size_t alignment, Site site) {
+  Executor &executor = Executor::current();
+  Turns::before(executor, space, address, bytes);
+  executor.access(executor.running(), space, kind, address, bytes, alignment, site);
+}
 void access(Space space, AccessKind kind, const void *address, size_t bytes, size_t alignment,
             Site site) {
   Executor &executor = Executor::current();
-  if (space == Space::kShared) executor.maybe_preempt(kPreemptAtAccess);
+  if (Turns::fine(executor)) [[unlikely]]
+    return access_finely(space, kind, address, bytes, alignment, site);
+  if (space == Space::kShared) executor.maybe_preempt(Turns::kAtSharedAccess);
   executor.access(executor.running(), space, kind, address, bytes, alignment, site);
 }
 void access_for_lane(uint32_t lane, Space space, AccessKind kind, const void *address, size_t bytes,
@@ -261,7 +271,9 @@ void *shared_base(size_t bytes, size_t alignment, Site site) {
 }
 void async_copy(void *shared_destination, const void *global_source, size_t bytes, bool valid,
                 Site site) {
-  Executor::current().async_copy(shared_destination, global_source, bytes, valid, site);
+  Executor &executor = Executor::current();
+  Turns::before(executor, Space::kGlobal, shared_destination, bytes);
+  executor.async_copy(shared_destination, global_source, bytes, valid, site);
 }
 void async_commit() { Executor::current().async_commit(); }
 void async_wait(uint32_t pending_groups, Site site) {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "kernels/simt/executor.h"
+#include "kernels/simt/turns.h"
 
 namespace assay::simt {
 namespace {
@@ -192,6 +192,11 @@ void Executor::atomic_access(const void *address, size_t bytes, AtomicKind kind,
   const AccessKind access = loads                        ? AccessKind::kAtomicLoad
                             : kind == AtomicKind::kStore ? AccessKind::kAtomicStore
                                                          : AccessKind::kAtomic;
+  if (explorer_)
+    Turns::announce(*this,
+                    {loads ? Operation::Kind::kRead : Operation::Kind::kWrite, address,
+                     static_cast<uint32_t>(bytes)},
+                    site);
   ::assay::simt::access(Space::kGlobal, access, address, bytes, bytes, site);
   if (stream_)
     check_order(running_, how_of(scope), !loads, address, bytes, site, kind == AtomicKind::kTake);
@@ -221,7 +226,11 @@ bool Executor::wait_for_word(const uint32_t *word, uint32_t value, bool exactly,
   self.wanted = value;
   self.exactly = exactly;
   self.expired = false;
-  if (!self.reached()) {
+  if (explorer_) {
+    word_waiters_.push_back(running_);
+    Turns::announce(*this, {Operation::Kind::kRead, word, 4}, site, Wait::kWord);
+    std::erase(word_waiters_, running_);
+  } else if (!self.reached()) {
     self.wait = Wait::kWord;
     word_waiters_.push_back(running_);
     suspend();
@@ -268,7 +277,7 @@ void Executor::expire_waits() {
 }
 
 void Executor::find_ready() {
-  while (ready_.empty() && !wake_reached()) {
+  while (ready_.empty() && !(explorer_ ? Turns::choose(*this) : wake_reached())) {
     if (complete_any_bulk_copy()) continue;
     if (undefined_) report_undefined();
     if (word_waiters_.empty()) report_stall();

@@ -65,6 +65,8 @@ std::string Executor::describe_wait(uint32_t thread) const {
   switch (fiber.wait) {
   case Wait::kNone:
     break;
+  case Wait::kTurn:
+    return "can run, last at" + at;
   case Wait::kBlockBarrier:
     return "wait at block_barrier" + at;
   case Wait::kClusterBarrier:

@@ -2,7 +2,7 @@
 // Barriers and warp collectives. Both count arrivals and release nobody before the last one.
 #include <bit>
 
-#include "kernels/simt/executor.h"
+#include "kernels/simt/turns.h"
 
 namespace assay::simt {
 namespace {
@@ -48,6 +48,8 @@ const char *to_string(Collective kind) {
 // ---- barriers ----
 
 void Executor::release_barrier(Barrier &barrier) {
+  if (explorer_) [[unlikely]]
+    Turns::meet(*this, barrier.waiting);
   for (uint32_t word = 0; word < barrier.waiting.size(); ++word)
     ready_.insert_word(word, barrier.waiting[word]);
   barrier = {};
@@ -137,6 +139,8 @@ void Executor::check_same_warps(const Barrier &barrier, uint32_t id, Site site) 
                std::to_string(config_.block),
            site);
   Barrier &barrier = part_->named_barriers[id];
+  if (explorer_) [[unlikely]]
+    Turns::announce(*this, {Operation::Kind::kMeet, &barrier}, site);
   if (barrier.arrived == 0) {
     barrier.expected = num_threads;
     barrier.site = site;
@@ -235,10 +239,16 @@ void Executor::check_new_group(const Warp &warp, const CollectiveArgs &args, Sit
     suspend();
     return;
   }
-  if (args.apply) args.apply(group.call);
+  if (args.apply) {
+    fine_.applying = true;
+    args.apply(group.call);
+    fine_.applying = false;
+  }
   ++counters_->collectives[static_cast<size_t>(args.kind)];
   if (args.kind == Collective::kWarpBarrier) order_.lanes_meet(warp_index, args.mask);
   warp.active &= ~(1u << index);
+  if (explorer_) [[unlikely]]
+    Turns::meet_lanes(*this, warp_index, args.mask);
   ready_.insert_lanes(warp_index, args.mask & ~bit);
   maybe_preempt(kPreemptAtSync);
 }

@@ -23,6 +23,7 @@ public:
   }
   void insert_word(uint32_t word, uint64_t bits);
   uint32_t take(Order order, ScheduleRandom &random); // not empty
+  uint32_t take_uniformly(ScheduleRandom &random);    // likewise, in linear time
   // Holds a warp back: from now on its threads are taken only where no other thread is ready. Warps
   // that were held back earlier go before it.
   void hold(uint32_t warp) { rank_[warp] = ++holds_; }

@@ -30,6 +30,10 @@ struct Schedule {
   // least 1; points are shared accesses and completed waits. Every launch begins with the first
   // number. The numbers outlive the launches.
   std::span<const uint32_t> holds = {};
+  // Of a seeded schedule: mean accesses, to shared or global memory, plain or atomic, from one at
+  // which others may run in front of it to the next. 0: where loads and stores are instrumented the
+  // seed draws it, and elsewhere shared accesses alone count (MODEL.md).
+  uint32_t distance = 0;
 };
 
 // SplitMix64. It is good enough to draw schedules, and the same on every machine.

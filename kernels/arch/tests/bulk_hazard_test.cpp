@@ -10,6 +10,7 @@
 #include "kernels/arch/tests/bulk_ring.h"
 #include "kernels/arch/tests/schedules.h"
 #include "kernels/arch/wgmma.cuh"
+#include "kernels/simt/explorer.h"
 
 namespace assay::n_simt::arch_test {
 namespace {
@@ -43,6 +44,10 @@ public:
     if (stream_.hazards.empty()) return {};
     return stream_.hazards[0];
   }
+  /// Runs on every schedule that differs, until something is wrong.
+  simt::Explored explore(Mistake mistake) {
+    return simt::explore(stream_, 1000, [&] { return !run(mistake, {}) && right(); });
+  }
   /// Whether both consumers have the sum of both tensors.
   bool right() const {
     return std::accumulate(params_.out, params_.out + 32, 0u) == total_ &&
@@ -62,6 +67,11 @@ TEST(BulkRing, right_on_every_schedule) {
     EXPECT_FALSE(hazard) << hazard->message;
     EXPECT_TRUE(ring.right());
   });
+}
+
+TEST(BulkRing, right_on_every_schedule_that_there_is) {
+  const simt::Explored explored = BulkRing().explore(Mistake::kNone);
+  EXPECT_TRUE(explored.complete) << explored.text();
 }
 
 struct Wrong {
@@ -126,6 +136,10 @@ TEST_P(WrongRing, is_reported_on_every_schedule) {
         << static_cast<int>(schedule.order) << static_cast<int>(schedule.copies) << " "
         << schedule.seed;
   });
+}
+
+TEST_P(WrongRing, is_found_by_the_explorer) {
+  EXPECT_TRUE(BulkRing().explore(GetParam().mistake).stopped);
 }
 
 INSTANTIATE_TEST_SUITE_P(all, WrongRing, testing::ValuesIn(kWrong));

@@ -5,8 +5,6 @@
 namespace assay::simt {
 namespace {
 
-constexpr auto kShared = Space::kShared;
-
 // ---- mbarriers: warp 0 produces, warp 1 consumes ----
 
 class RingOrder : public OrderTest {

@@ -8,6 +8,8 @@
 
 namespace assay::simt {
 
+inline constexpr auto kShared = Space::kShared;
+
 // Kernels that leave out one order, each beside a twin that has it. What is left out must be
 // reported on the first schedule and on every other, with the lines of both parties.
 class OrderTest : public HazardTest {

@@ -5,8 +5,6 @@
 namespace assay::simt {
 namespace {
 
-constexpr auto kShared = Space::kShared;
-
 TEST_F(OrderTest, no_barrier_between_write_and_read) {
   expect_seen(block_of(64, 256), [&](bool right) {
     uint32_t *words = shared_words(64);
