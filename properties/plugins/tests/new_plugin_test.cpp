@@ -74,9 +74,9 @@ TEST_P(LargeCalls, AreAskedOfAPlugin) {
   ASSERT_EQ(assay_program({"new", "plugin", "mine", "--paged"}).code, kExitPass);
   edit("mine/kernel.cpp", m.line, m.wrong);
   const std::string library = compiled("mine", "wrong.so");
-  const Ran r = assay_program({"check", "--plugin", library, "--property", "within_budget",
-                               "--findings", folder_.string(), "--fail-fast", "--out",
-                               path("found")});
+  const Ran r =
+      assay_program({"check", "--plugin", library, "--property", "within_budget", "--findings",
+                     folder_.string(), "--fail-fast", "--out", path("found")});
   EXPECT_EQ(r.code, kExitFinding) << r.out << r.err;
 }
 
