@@ -12,7 +12,7 @@ namespace assay::simt::explored {
 
 using enum AtomicOrder;
 
-constexpr uint32_t kWords = 16, kResult = 12;
+inline constexpr uint32_t kWords = 16, kResult = 12;
 
 inline uint32_t atomic_load(const uint32_t *p, AtomicOrder order = kAcquire,
                             Site site = Site::here()) {
