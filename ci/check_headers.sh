@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Every header compiles alone: it includes what it uses. A .cuh is compiled for the executor. The bodies of
-# kernels/arch are left out: the vocabulary header in front of them includes what they need. Those of templates need an
-# installed assay (plugins.sh). Headers that need the CUDA
-# toolkit are compiled where it is; the others never see it. Those of the oracle are device code: nvcc compiles them.
+# kernels/arch are left out: the vocabulary header in front of them includes what they need. Headers of templates are
+# left out, too: they need an installed assay (plugins.sh). Headers that need the CUDA toolkit are compiled where it is;
+# the others never see it. Those of the oracle are device code: nvcc compiles them.
 #   check_headers.sh                 all
 #   check_headers.sh --built FOLDER  those that need no toolkit, but those that this build compiled alone (compiled_first.py)
 #   check_headers.sh --toolkit       those that need it, with nvcc

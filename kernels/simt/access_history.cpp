@@ -103,8 +103,9 @@ void AccessHistory::add_beside(Cell &cell, const Readers &reader, uint32_t over)
   } else {
     warps |= newest.warps;
     // Most often a warp has not read the word before, and nothing of it is to be found.
-    if ((newest.warps & bit) != 0 && join(newest, reader)) return;
-    if ((newest.warps & bit) != 0 || newest.stamp <= over) clean(newest, replace, over);
+    const bool known = (newest.warps & bit) != 0;
+    if (known && join(newest, reader)) return;
+    if (known || newest.stamp <= over) clean(newest, replace, over);
   }
   uint32_t next = newest.next;
   if (newest.lanes != 0 && (newest.matrix || newest.stamp > over)) next = keep(newest);
@@ -116,7 +117,7 @@ void AccessHistory::add_beside(Cell &cell, const Readers &reader, uint32_t over)
 
 // Adds the lane to those that read at the same time at the same line. Returns whether there are
 // such: on seeded schedules the lanes of warps come in turns, hundreds to a word of a plan.
-bool AccessHistory::join(Readers &newest, const Readers &reader) {
+bool AccessHistory::join(const Readers &newest, const Readers &reader) {
   for (uint32_t i = newest.next; i != 0 && more_[i].same_block(newest); i = more_[i].next)
     if (more_[i].same_time(reader) && more_[i].site == reader.site) {
       more_[i].lanes |= reader.lanes;

@@ -181,7 +181,7 @@ private:
   void prepare(Chunk &chunk, uint32_t shift);
   void refine(Chunk &chunk, uint32_t shift);
   void add_beside(Cell &cell, const Readers &reader, uint32_t over);
-  bool join(Readers &newest, const Readers &reader);
+  bool join(const Readers &newest, const Readers &reader);
   template <class Replace>
   void clean(Readers &newest, Replace replace, uint32_t over);
   uint32_t drop_oldest(Readers &newest);

@@ -30,9 +30,9 @@ struct Schedule {
   // least 1; points are shared accesses and completed waits. Every launch begins with the first
   // number. The numbers outlive the launches.
   std::span<const uint32_t> holds = {};
-  // Of a seeded schedule: mean accesses, to shared or global memory, plain or atomic, from one at
-  // which others may run in front of it to the next. 0: where loads and stores are instrumented the
-  // seed draws it, and elsewhere shared accesses alone count (MODEL.md).
+  // A seeded schedule lets others run in front of one access in so many, shared or global, plain or
+  // atomic. With 0 the seed draws the number where loads and stores are instrumented; elsewhere
+  // shared accesses alone count (MODEL.md).
   uint32_t distance = 0;
 };
 
