@@ -7,9 +7,9 @@
 namespace assay::simt {
 namespace {
 
-constexpr uint32_t kWarps = 3, kLanes = 32;
+constexpr uint32_t kReadingWarps = 3, kLanesOfWarp = 32;
 
-Readers reader(uint32_t warp, uint32_t lane, uint32_t stamp) {
+Readers reader_of(uint32_t warp, uint32_t lane, uint32_t stamp) {
   Readers out;
   out.launch = 1;
   out.stamp = stamp;
@@ -25,12 +25,12 @@ TEST(AccessHistory, lanes_in_turns_are_all_kept_and_those_of_earlier_times_are_n
   AccessHistory history;
   history.cover(word, sizeof word);
   for (uint32_t stamp = 1; stamp <= 20; ++stamp)
-    for (uint32_t lane = 0; lane < kLanes; ++lane)
-      for (uint32_t warp = 0; warp < kWarps; ++warp)
+    for (uint32_t lane = 0; lane < kLanesOfWarp; ++lane)
+      for (uint32_t warp = 0; warp < kReadingWarps; ++warp)
         history.each(word, 16, [&](AccessHistory::Cell &cell) {
-          history.add(cell, reader(warp, lane, stamp), 0);
+          history.add(cell, reader_of(warp, lane, stamp), 0);
         });
-  uint32_t newest[kWarps] = {}, kept = 0;
+  uint32_t newest[kReadingWarps] = {}, kept = 0;
   history.each(word, 16, [&](const AccessHistory::Cell &cell) {
     history.each_reader(cell, [&](const Readers &readers) {
       if (readers.stamp == 20) newest[readers.warp] |= readers.lanes;
@@ -39,7 +39,7 @@ TEST(AccessHistory, lanes_in_turns_are_all_kept_and_those_of_earlier_times_are_n
   });
   for (const uint32_t lanes : newest)
     EXPECT_EQ(lanes, ~0u);
-  EXPECT_LE(kept, 2 * kWarps);
+  EXPECT_LE(kept, 2 * kReadingWarps);
 }
 
 } // namespace
