@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Registers, stack and static shared memory of every compiled kernel, against a committed table.
 
-Usage: kernel_figures.py [--write] [BINARY] [TABLE]
+Usage: kernel_figures.py [--write] [--only ARCH] [BINARY] [TABLE]
 BINARY (build/cuda/assay) is any program or object with the kernels in it, TABLE
 kernels/decode/figures.csv. Fails (exit code 1) when a kernel uses stack or local memory, when a
 block of it does not fit into the registers of an SM, when the figures differ from the table, or when
-the stripped binary is larger than MAX_BYTES. --write makes the table from the binary.
+the stripped binary is larger than MAX_BYTES. --only sm_90: of one architecture, which is all that BINARY
+holds. --write makes the table from the binary.
 
 Reads the cubins inside the binary itself, because cuobjdump does not come with every toolkit that
 can compile: .nv_fatbin holds fat binaries, these one cubin per architecture (plain or zstd), a cubin
@@ -185,6 +186,13 @@ def faults(rows, table, size):
 
 def main():
     arguments = [a for a in sys.argv[1:] if a != "--write"]
+    only = None
+    if "--only" in arguments[:-1]:
+        at = arguments.index("--only")
+        only = arguments[at + 1]
+        del arguments[at : at + 2]
+    if "--write" in sys.argv and only:
+        sys.exit("kernel_figures: --write takes a binary of every architecture, not --only")
     if len(arguments) > 2 or any(a.startswith("-") for a in arguments):
         sys.exit(__doc__)
     binary, table_path = (arguments + [BINARY, TABLE][len(arguments) :])[:2]
@@ -195,7 +203,7 @@ def main():
         with open(table_path, "w") as f:
             f.write(text.getvalue())
     with open(table_path) as f:
-        table = list(csv.reader(f))[1:]
+        table = [row for row in list(csv.reader(f))[1:] if only in (None, row[0])]
     size = stripped_bytes(binary)
     found = list(faults(rows, table, size))
     for line in found[:SHOWN]:

@@ -23,7 +23,8 @@ FUZZED = "#20 INITED cov: 1\nstat::number_of_executed_units: {}\n"
 GATE = "--json build/gate/verdict/gate.json --markdown build/gate/verdict/gate.md --html build/gate/verdict/gate.html " \
     "--sarif build/gate/verdict/gate.sarif --junit build/gate/verdict/gate.xml"
 RUNS = [  # command, what programs say or end with, exit code, calls that are made, what is printed
-    (LIB + "run_tests simt -L x", {"ctest": "1/1 Test #1: a ... Passed 0.1 sec\n100% tests passed\n"}, 0, ["ctest in tree: --preset simt -L x"], "100% tests passed"),
+    (LIB + "printf 'all a\nsimt b\nsimt-x c\n' >ci/nightly.txt; run_tests simt -L x", {}, 1, ["ctest in tree: --preset simt -E ^(a|b) -L x"], ""),
+    (LIB + "ASSAY_NIGHTLY=1 run_tests simt -L x", {"ctest": "1/1 Test #1: a ... Passed 0.1 sec\n100% tests passed\n"}, 0, ["ctest in tree: --preset simt -L x"], "100% tests passed"),
     (LIB + "run_tests simt", {"ctest": ("50% tests passed\na said why\n", 8)}, 1, [], "a said why"),
     (LIB + "build simt -DX=1 one -UY two", {}, 0, ["cmake in tree: --preset simt -DX=1 -UY", "cmake in tree: --build --preset simt -j N --target one two"], ""),
     (LIB + "build simt", {"cmake": PROGRESS}, 0, ["cmake in tree: --build --preset simt -j N"], "40 of 40"),

@@ -36,7 +36,7 @@ def rows_of(call, slots=judge_excerpt.SLOTS):
     return [(r.verdict, repr(r.ratio), repr(r.ratio_lse), r.findings, r.elements, r.claimed) for r in reports]
 
 
-@settings(drawn, max_examples=600)
+@settings(drawn, max_examples=70)
 @given(logical_calls(), st.data())
 def test_a_call_says_the_same_in_every_way(call, data):
     plain, there = plainest(call)
@@ -50,7 +50,7 @@ def test_a_call_says_the_same_in_every_way(call, data):
     assert [sum(row[i] for row in rows) for i in (3, 4, 5)] == [report.findings, report.elements, report.claimed]
 
 
-@settings(drawn, max_examples=300)
+@settings(drawn, max_examples=100)
 @given(logical_calls(), st.data())
 def test_right_outputs_are_inside_in_every_way(call, data):
     call = written(call)
@@ -67,7 +67,7 @@ def differ(right, wrong):
     return (abs(o - of_wrong) > steps * abs(o).max(initial=0) + 1e-3).any() or (abs(lse - of_wrong_lse) > 0.1 * wide_room * (1 + abs(lse))).any()
 
 
-@settings(drawn, max_examples=120)
+@settings(drawn, max_examples=60)
 @given(logical_calls(), st.data())
 def test_a_mistake_of_a_kernel_is_found_and_named_in_every_way(call, data):
     """What it was told wrongly is among what is supposed, where that is not full."""
@@ -86,7 +86,7 @@ def test_a_mistake_of_a_kernel_is_found_and_named_in_every_way(call, data):
         assert any(note.endswith(f"would be inside if {words}") for note in supposed) or len(supposed) == 4, (words, notes)
 
 
-@settings(drawn, max_examples=100)
+@settings(drawn, max_examples=40)
 @given(logical_calls(), st.data())
 def test_a_file_of_a_row_says_what_the_row_says(call, data):
     told = in_any_container(data.draw, *in_any_layout(data.draw, call), TORCH)
@@ -104,7 +104,7 @@ def test_a_file_of_a_row_says_what_the_row_says(call, data):
         assert numbers(kept) == numbers(alone)
 
 
-@settings(drawn, max_examples=200)
+@settings(drawn, max_examples=70)
 @given(logical_calls(), st.data())
 def test_a_layout_of_the_lse_is_seen_or_asked_for(call, data):
     """Without lse_layout a shape means what it means with the only layout that it fits, or both are named."""
@@ -128,7 +128,7 @@ def merges(draw):
     return out, o, lse_in, lse, dict(lse_base=draw(st.sampled_from(["e", 2])), empty_lse=draw(st.sampled_from(["-inf", "inf", "either"])))
 
 
-@settings(drawn, max_examples=200)
+@settings(drawn, max_examples=70)
 @given(merges(), st.data())
 def test_a_merge_says_the_same_in_every_way(merge, data):
     out, o, lse_in, lse, options = merge
