@@ -3,14 +3,15 @@
 # Every test: layers and directory map, unit tests and properties, 60 s of fuzzing, and, when nvcc is there, the cuda
 # target compiled (and run when a GPU answers). Tests of kernels and of the harness run twice, optimised and under ASan
 # and UBSan; those of parts (readers, reports, commands) under the sanitizers alone, slow ones without them.
-# Tests in ci/nightly.txt run with ASSAY_NIGHTLY=1 alone. All but the last runs as on a machine without the CUDA toolkit.
-# The last lines say what was skipped, and why.
+# ASSAY_NIGHTLY=1 adds what takes long: tests in ci/nightly.txt, every header alone, sm_80, programs for a GPU. All but
+# the cuda target runs as on a machine without the toolkit. The last lines say what was skipped, and why.
 #
 # ci/test.sh --quick: what a change most likely broke. It checks what differs from HEAD (with nothing, the last commit),
 # builds the rooms where that lies, and runs their tests but for those that took more than 2 s last time.
 # shellcheck source=ci/lib.sh
 . "$(dirname "$0")/lib.sh"
 fuzz_seconds=60
+nightly=${ASSAY_NIGHTLY:-}
 failed=() # steps; the others run all the same
 # ci/setup.sh installs one on Debian: pages must not pass unseen there.
 grep -q '^ID=ubuntu' /etc/os-release || export ASSAY_REQUIRE_BROWSER=1
@@ -33,9 +34,9 @@ users() {
 }
 
 without_toolkit() {
-  step "build, every header alone, tests (simt)"
+  step "build, tests (simt)"
   build simt -DASSAY_PART_TESTS=OFF
-  ci/check_headers.sh --built build/simt
+  [ -z "$nightly" ] || ci/check_headers.sh --built build/simt
   attempt "tests of simt" run_tests simt
   step "wheel, which pages install"
   attempt "wheel" ci/wheel.sh build/simt
@@ -67,11 +68,13 @@ hidden_from_toolkit() {
 }
 
 with_toolkit() {
-  step "headers that need the toolkit"
-  ci/check_headers.sh --toolkit
+  if [ -n "$nightly" ]; then
+    step "headers that need the toolkit"
+    ci/check_headers.sh --toolkit
+  fi
   # Without a GPU one architecture has to do (kernels/ADDING.md says how all are compared).
   local architectures=() only=()
-  have_gpu || architectures=(-DASSAY_CUDA_ARCHITECTURES=90a-real) only=(--only sm_90)
+  have_gpu || [ -n "$nightly" ] || architectures=(-DASSAY_CUDA_ARCHITECTURES=90a-real) only=(--only sm_90)
   # One tree for both, first without and then with the harness: nvcc compiles the kernels once.
   step "kernels alone: without anything of the harness"
   build cuda "${architectures[@]}" -DASSAY_HARNESS=OFF -DCMAKE_DISABLE_FIND_PACKAGE_fmt=ON -DCMAKE_DISABLE_FIND_PACKAGE_Boost=ON
@@ -94,7 +97,10 @@ with_toolkit() {
   else
     # What only this target compiles; the rest of the harness was built and run above. Nothing of it runs: host code
     # is compiled as fast as can be.
-    build cuda "${with_harness[@]}" -DASSAY_OPTIMISE=-O0 assay_cuda_sut assay_oracle_device oracle_device_cuda_test assay_judge_cuda served_cuda_test big_cuda_test assay_bench assay_bench_shared exchange_bench arch_cuda_test
+    local targets=(assay_cuda_sut assay_oracle_device assay_judge_cuda arch_cuda_test)
+    [ -z "$nightly" ] ||
+      targets+=(oracle_device_cuda_test served_cuda_test big_cuda_test assay_bench assay_bench_shared exchange_bench)
+    build cuda "${with_harness[@]}" -DASSAY_OPTIMISE=-O0 "${targets[@]}"
     cmake --install build/simt --prefix build/simt/installed >build/simt/install.log
     ci/plugins.sh build/simt/installed cuda
   fi
@@ -180,7 +186,7 @@ sed -n '/that are not run:/,$p' build/pages.log
 [ -d build/simt/wheel ] || echo "wheel: not built (pip reaches no package index)"
 have_nvcc || echo "cuda target: neither compiled nor run (no nvcc)"
 have_gpu || echo "kernels on a device: not run (no GPU answers)"
-[ -n "${ASSAY_NIGHTLY:-}" ] || echo "left to the night: $(grep -cv '^#' ci/nightly.txt) tests (ci/nightly.txt; ASSAY_NIGHTLY=1 runs them)"
+[ -n "$nightly" ] || echo "left to the night (ASSAY_NIGHTLY=1): tests in ci/nightly.txt, every header alone, sm_80, programs for a GPU"
 step "summary of the simt run"
 grep -A 1 'tests passed' build/simt/ctest.log
 [ -n "${ASSAY_TORCH_PYTHON:-}" ] || echo "torch operators: untested (pip reaches no package index)"
