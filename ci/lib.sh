@@ -47,14 +47,14 @@ build() {
 }
 
 # The tests that ci/nightly.txt leaves to the night, as one regular expression for PRESET.
-nightly() { sed -n "s/^\(all\|$1\) //p" ci/nightly.txt | paste -sd '|'; }
+nightly_tests() { sed -n "s/^\(all\|$1\) //p" ci/nightly.txt | paste -sd '|'; }
 
 # run_tests PRESET [CTEST-ARGUMENT...]: the summary, or what the failed tests printed. Without ASSAY_NIGHTLY=1 those of
 # ci/nightly.txt are left out.
 run_tests() {
   local preset=$1 without=()
   shift
-  [ -n "${ASSAY_NIGHTLY:-}" ] || without=(-E "^($(nightly "$preset"))")
+  [ -n "${ASSAY_NIGHTLY:-}" ] || without=(-E "^($(nightly_tests "$preset"))")
   local log="build/$preset/ctest.log"
   if ! ctest --preset "$preset" "${without[@]}" "$@" >"$log" 2>&1; then
     grep -vE '^ +Start +[0-9]+: | Passed +[0-9.]+ sec$' "$log" >&2
