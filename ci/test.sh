@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Every test: layers and directory map, unit tests and properties, 60 s of fuzzing, and, when nvcc is there, the cuda
-# target compiled (and run when a GPU answers). Tests of kernels and of the harness run twice, optimised and under ASan
+# The tests: layers and directory map, unit tests and properties, 60 s of fuzzing, and, when nvcc is there, the cuda
+# target compiled (and run when a GPU answers). Tests of kernels and of the executor run twice, optimised and under ASan
 # and UBSan; those of parts (readers, reports, commands) under the sanitizers alone, slow ones without them.
 # ASSAY_NIGHTLY=1 adds what takes long: tests in ci/nightly.txt, every header alone, sm_80, programs for a GPU. All but
 # the cuda target runs as on a machine without the toolkit. The last lines say what was skipped, and why.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 #include <gtest/gtest.h>
 
@@ -229,6 +230,33 @@ TEST(Envelope, SizesThatAreTakenAndNeverAskedAreNamed) {
 TEST(Envelope, OfAKernelThatTakesEverythingHasNoFields) {
   for (const char *name : {"reference_v1", "reference_cascade", "reference_merge_states"})
     EXPECT_TRUE(probe_envelope(reference::kernel(name), false).fields.empty()) << name;
+}
+
+/// Batches that a kernel was asked about.
+std::set<int> asked_batches;
+
+// A size that tells nothing is asked about where another is refused, and only there.
+TEST(Envelope, EverySizeIsAskedAboutWhereOneIsRefused) {
+  for (bool refuses : {false, true}) {
+    asked_batches.clear();
+    assay_kernel k = reference::kernel("reference_v1");
+    k.last_error = [] { return "no batch of 3"; };
+    k.supports = [](const void *params) -> assay_status {
+      asked_batches.insert(static_cast<const assay_paged_params *>(params)->batch);
+      return ASSAY_OK;
+    };
+    if (refuses)
+      k.supports = [](const void *params) -> assay_status {
+        const int batch = static_cast<const assay_paged_params *>(params)->batch;
+        asked_batches.insert(batch);
+        return batch == 3 || batch == 100 ? ASSAY_UNSUPPORTED : ASSAY_OK;
+      };
+    const Envelope e = probe_envelope(k, false);
+    EXPECT_TRUE(asked_batches.contains(9) && asked_batches.contains(129));
+    EXPECT_EQ(asked_batches.contains(100), refuses);
+    EXPECT_EQ(e.fields.contains("batch"), refuses);
+    if (refuses) EXPECT_EQ(e.fields.at("batch").refused, (std::vector{3, 100}));
+  }
 }
 
 TEST(Envelope, CasesAreMovedIntoIt) {
