@@ -2,6 +2,7 @@
 #include "properties/run/cause.h"
 
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 
@@ -103,6 +104,18 @@ std::string joined(const std::vector<std::string> &names) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
+/// Words of the executor for an access that nothing orders; the schedule decides which one it is.
+bool about_order(const Symptom &s) {
+  return std::ranges::any_of(
+      std::array{"async-in-flight-", "unordered-access ", "uninitialised-shared-read "},
+      [&](const char *word) { return s.where.starts_with(word); });
+}
+
+bool same_place(const Symptom &a, const Symptom &b) {
+  const bool one_line = a.line > 0 && a.line == b.line && a.file == b.file;
+  return a.where == b.where || (one_line && about_order(a) && about_order(b));
+}
+
 std::string outputs(const Cause &cause) {
   return cause.wrong_o && cause.wrong_lse ? "o and lse"
          : cause.wrong_o                  ? "o"
@@ -152,7 +165,7 @@ Cause cause_after_others(const CheckResult &result) {
 
 bool alike(const Cause &a, const Cause &b) {
   if (a.located() != b.located()) return false;
-  if (a.located()) return a.symptom.kind == b.symptom.kind && a.symptom.where == b.symptom.where;
+  if (a.located()) return a.symptom.kind == b.symptom.kind && same_place(a.symptom, b.symptom);
   if (a.features != b.features) return false;
   // A feature tells more than the rows and the output that its case was left with.
   if (!a.features.empty()) return true;
