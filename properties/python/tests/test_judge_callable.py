@@ -169,6 +169,12 @@ def test_assumptions_leave_stages_out():
         assay.judge_callable(callables.plain, SHAPE, assume=("no_pages",))
 
 
+def test_a_gpu_that_is_asked_for_and_not_there_is_said(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    with pytest.raises(ValueError, match="device is 'cuda', (which takes tensors of torch|and torch finds no GPU)"):
+        assay.judge_callable(callables.plain, SHAPE, seed=1, device="cuda")
+
+
 def test_bits_are_compared_where_they_are_promised():
     verdict = assay.judge_callable(callables.other_bits_each_time, SHAPE, seed=1, assume=("output_until_next_call",), deterministic=True)
     assert [stage.stage for stage in verdict.failed()] == ["same_twice"], str(verdict)

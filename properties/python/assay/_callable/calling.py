@@ -44,6 +44,8 @@ class TorchTensors:
     def __init__(self, device):
         import torch
 
+        if device == "cuda" and not torch.cuda.is_available():
+            raise ValueError("assay: device is 'cuda', and torch finds no GPU")
         self.torch = torch
         self.device = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
 
@@ -80,12 +82,22 @@ class TorchTensors:
         return self.torch.full(q.shape[:-1], float("nan"), device=self.device)
 
 
+def tensors_for(device):
+    """torch's where "cuda" is asked for or the process has torch or Triton, unless `device` is "numpy"."""
+    if device != "cuda" and (device == "numpy" or not {"torch", "triton"} & sys.modules.keys()):
+        return NumPyTensors()
+    try:
+        return TorchTensors(device)
+    except ImportError as error:
+        raise ValueError(f"assay: device is {device!r}, which takes tensors of torch: {error}") from None
+
+
 class Caller:
-    """A function, and the tensors that it takes: torch's where its process has torch, unless `device` is "numpy"."""
+    """A function, and the tensors that it takes."""
 
     def __init__(self, function, device):
         self.function, self.arguments = function, Arguments(function)
-        self.tensors = TorchTensors(device) if device != "numpy" and "torch" in sys.modules else NumPyTensors()
+        self.tensors = tensors_for(device)
 
     def call(self, shape, sm_scale, tensors):
         """(out, lse or None), as the function made them. `shape` is a dictionary of its numbers."""

@@ -28,7 +28,8 @@ def judge_callable(
     function   a function of tensors, or "FILE.py:NAME". By the names of its parameters it is given q, k_cache, v_cache, kv_cache
                (both), page_table, seq_lens, sm_scale, out (to write into), lse, page_size, num_qo_heads, num_kv_heads,
                head_dim, max_seq_len, or what engines call them (block_tables, cache_seqlens, softmax_scale, ...). It returns
-               out or (out, lse). Tensors are torch's where its module imports torch, on a GPU where there is one, else NumPy's
+               out or (out, lse). Tensors are torch's where its module imports torch or Triton, on a GPU where there is one, or
+               where `device` is "cuda"; else NumPy's
     shape      "batch=8,heads=32/8,head_dim=128,keys=1024,page_size=16" or a Shape; assay.inputs says what the tensors are
     adapter    "FILE.py:NAME" of a function that makes the function of tensors from what `function` names, such as a class that a
                benchmark asks for

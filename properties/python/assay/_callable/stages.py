@@ -147,9 +147,11 @@ def _same_twice(session):
 
 
 def _busy(session):
-    """Inputs that are still being written on the caller's stream when the call is made."""
+    """Inputs that are still being written on the caller's stream when the call is made: in the storage of an earlier call, and
+    in new storage, for which a function may capture a graph on a stream of its own."""
     session.ask(session.inputs("ordinary"), store="busy")
     yield session.ask(session.inputs("ragged"), store="busy", busy=True)
+    yield session.ask(session.inputs("ragged"), store="busy, new", busy=True)
 
 
 def _busy_first(session):
