@@ -14,6 +14,7 @@
 #include "kernels/abi/plugin.h"
 #include "oracle/judge/key_order.h"
 #include "properties/call/tensors.h"
+#include "properties/sut/assumed.h"
 #include "properties/sut/hazard.h"
 #include "properties/sut/wrong_answer.h"
 
@@ -51,6 +52,11 @@ public:
   /// T2 applies. A declaration holds upper limits only, so this is said beside it.
   bool replays_scores() const { return replays_scores_; }
   void set_replays_scores(bool on) { replays_scores_ = on; }
+
+  /// What the kernel is not asked. A call that the assumptions exclude counts as one that it does
+  /// not support.
+  const Assumed &assumed() const { return assumed_; }
+  void assume(const Assumed &assumed) { assumed_ = assumed; }
 
   /// Runs the kernel on the memory of `t` with the schedule and poison of its case. On ASSAY_OK the
   /// outputs of `t` are the kernel's. Inputs, dead bytes of outputs, and guard bands that changed
@@ -126,6 +132,7 @@ protected:
 private:
   const assay_kernel &kernel_;
   bool replays_scores_ = false;
+  Assumed assumed_;
   std::set<std::string> classes_, refused_classes_;
   std::map<std::string, uint64_t> counters_;
 

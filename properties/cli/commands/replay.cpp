@@ -157,7 +157,8 @@ int command_replay(Session &session, const FileOptions &options) {
   for (const std::string &path : options.files)
     files.push_back(load(session, options.selection, path));
   int exit = kExitPass;
-  nlohmann::json document = {{"results", nlohmann::json::array()}};
+  const auto assumed = words_of(session.options.assumed);
+  nlohmann::json document = {{"assumed", assumed}, {"results", nlohmann::json::array()}};
   for (const Loaded &loaded : files) {
     auto results = replay(session, loaded);
     const KeptVerdict verdict = verdict_of(loaded, results);
@@ -170,6 +171,8 @@ int command_replay(Session &session, const FileOptions &options) {
       session.streams.out << fmt::format("{} {}\n", session.red("UNEXPECTED PASS"),
                                          unexpected_pass_text(loaded.path, loaded.c.entry));
   }
+  if (!assumed.empty() && !session.options.quiet)
+    session.streams.out << fmt::format("assumed: {}\n", fmt::join(assumed, ", "));
   document["exit"] = exit;
   return session.finish(document, exit);
 }
