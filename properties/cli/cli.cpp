@@ -152,6 +152,10 @@ private:
             "check the cases of files; on --target cuda also those that no host holds (corpus/big)",
             files_, command_replay);
     add_files(replay, -1);
+    add_count(
+        replay, "--explore", files_.explore, 1000000,
+        "where a case passes, on up to N schedules that seeds draw, and then on up to N orders "
+        "of its operations, until one fails (on the executor)");
     CLI::App *shrink = sub("shrink", "make a failing case smaller", files_, command_shrink);
     add_files(shrink, 1);
     add_text(shrink, "--out", files_.out, "FILE", "file to write (FILE.min)");

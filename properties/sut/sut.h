@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kernels/abi/plugin.h"
+#include "kernels/simt/explorer.h"
 #include "oracle/judge/key_order.h"
 #include "properties/call/tensors.h"
 #include "properties/sut/assumed.h"
@@ -81,6 +82,14 @@ public:
   /// The next call is the first one of a new process, if the kernel runs in one of its own: false
   /// if not. What `assay replay` will see.
   virtual bool start_anew() { return false; }
+
+  /// Calls `run`, which makes the same calls each time, on one order of their operations after the
+  /// other (kernels/simt/explorer.h), `most` of them at most, until it returns false. Nothing where
+  /// no executor runs the kernel in this process.
+  virtual std::optional<simt::Explored> explore(uint64_t /*most*/,
+                                                simt::FunctionRef<bool()> /*run*/) {
+    return std::nullopt;
+  }
   /// Seconds of the kernel's own processes: processor time, and time that they hung.
   virtual double seconds_elsewhere() const { return 0; }
 
