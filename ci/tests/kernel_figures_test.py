@@ -84,6 +84,11 @@ class Faults(unittest.TestCase):
         self.assertIn("absent", said(table=["sm_90a", "another", "64", "1", "1", "0", "0"])[0])
         self.assertIn("stripped", said(size=1 << 40)[0])
 
+    def test_a_kernel_that_is_gone_is_a_fault(self):
+        gone = ["sm_90a", "another", "64", "256", "40", "0", "8"]
+        self.assertEqual(list(kernel_figures.faults([], [gone], 0)),
+                         ["sm_90a another <64>: absent; table: threads 256, registers 40, stack 0, shared 8"])
+
     def test_the_program_ends_with_what_is_wrong(self):
         row = ("sm_90a", "kernel", "64", "256", "64", "0", "0")
         with tempfile.NamedTemporaryFile("w+") as table:

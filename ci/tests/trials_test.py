@@ -147,6 +147,10 @@ class Score(InFolder):
         while child.exists() and child.read_text().rpartition(")")[2].split()[0] != "Z":
             self.assertLess(time.monotonic(), end, "the child lives on")
 
+    def test_the_time_of_children_that_have_ended_counts(self):
+        busy = f"{sys.executable} -c 'import time\nwhile time.process_time() < 0.3: pass'"
+        self.assertGreater(mutation_score.run_limited(["sh", "-c", f"{busy}; {busy}; {busy}; sleep 0.5"], 9)[1], 0.8)
+
     def test_results_are_kept_row_by_row(self):
         mutant = lambda name: dict(name=name, group="g", operator="o", file="f", line="1", why="o: a becomes b")  # noqa: E731
         results = mutation_score.Results(self.root / "rows.csv")

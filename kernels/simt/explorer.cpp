@@ -63,6 +63,7 @@ uint32_t Explorer::choose_block(const Who &left) {
 }
 
 uint32_t Explorer::choose(const Who &ready) {
+  explored_.too_long |= depth_ == kMostChoices;
   return depth_ == kMostChoices ? kNobody : take(ready, false);
 }
 

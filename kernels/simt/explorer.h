@@ -29,6 +29,7 @@ struct Explored {
   uint64_t left = 0;        // known alternatives that were not run
   uint64_t hazards = 0;     // runs that a hazard ended: what lies behind it was not seen
   bool stopped = false;     // `run` returned false
+  bool too_long = false;    // a run had more choices than are explored: `unmodelled` ended it
   bool complete = false;    // all schedules were run to their end
   std::string text() const; // one line
 };

@@ -227,12 +227,20 @@ int room_for_pages(const Envelope &envelope, const Problem &p) {
   return 3 * size * kv_heads_of(envelope, p);
 }
 
-/// Slots for requests that were empty, where a kernel takes none of those.
+/// Slots of so many keys, in whole pages.
+int slots_of(const Problem &p, int keys) {
+  return (keys + p.page_size - 1) / p.page_size * p.page_size;
+}
+
+/// Slots for requests that were empty, where a kernel takes none of those, and for those that a cut
+/// would empty: a draw may have more keys than its limits (directed.h).
 int room_for_empty(const Envelope &envelope, const Problem &p) {
   const auto at = envelope.fields.find("seq_lens");
-  if (at == envelope.fields.end() || at->second.taken.empty()) return 0;
-  const int pages = (at->second.smallest() + p.page_size - 1) / p.page_size;
-  return p.batch * pages * p.page_size * kv_heads_of(envelope, p);
+  if (at == envelope.fields.end() || at->second.smallest() == 0) return 0;
+  int slots = p.batch * slots_of(p, at->second.smallest());
+  for (int keys : p.seq_lens)
+    slots += slots_of(p, keys);
+  return slots * kv_heads_of(envelope, p);
 }
 
 /// How many times the heads of the case a kernel needs that takes no fewer. Keys that requests

@@ -67,6 +67,7 @@ public:
     return fmt::format("unknown command {}; known: {}", quoted_word(rest[0]), known);
   }
 
+  void read_assume() { options.assumed = parse_assumed(assume_); }
   void read_durations() const {
     for (const Duration &duration : durations_) {
       if (duration.text.empty()) continue;
@@ -151,6 +152,10 @@ private:
             "check the cases of files; on --target cuda also those that no host holds (corpus/big)",
             files_, command_replay);
     add_files(replay, -1);
+    add_count(
+        replay, "--explore", files_.explore, 1000000,
+        "where a case passes, on up to N schedules that seeds draw, and then on up to N orders "
+        "of its operations, until one fails (on the executor)");
     CLI::App *shrink = sub("shrink", "make a failing case smaller", files_, command_shrink);
     add_files(shrink, 1);
     add_text(shrink, "--out", files_.out, "FILE", "file to write (FILE.min)");
@@ -265,6 +270,7 @@ private:
     add_text(s, "--out", gate_.out, "DIR",
              "folder for the cases of findings (build/gate/findings; of libraries: findings)");
     add_text(s, "--target", gate_.target, "T", "simt (default), or cuda: speed is compared, too");
+    add_assume(s);
     add_text(s, "--judge", gate_.judge, "ASSAY", "program that judges libraries (this one)");
     add_reports(s, gate_.reports);
   }
@@ -320,9 +326,18 @@ private:
              "judge kernels by what FILE, of 'assay list kernels --json', says they declare");
     s->add_flag("--replay-scores", options.replay_scores,
                 "the plugin's MMA has exactly the bits of oracle/bounds/block_fma.h: check T2");
+    add_assume(s);
+  }
+
+  void add_assume(CLI::App *s) {
+    add_text(
+        s, "--assume", assume_, "WORDS",
+        "what the interface excludes and is then not asked: no_empty_requests, finite_pool (no "
+        "NaN where no request has keys)");
   }
 
   std::deque<Duration> durations_;
+  std::string assume_;
   ListOptions list_;
   CheckOptions check_;
   FileOptions files_;
@@ -335,9 +350,10 @@ private:
 };
 
 /// Runs what was asked for over the kernels that the options name.
-int run_command(const Parser &parser, const assay_plugin &own, const CliStreams &streams,
+int run_command(Parser &parser, const assay_plugin &own, const CliStreams &streams,
                 const char *commit) {
   parser.read_durations();
+  parser.read_assume();
   const SessionOptions &options = parser.options;
   const assay_plugin *plugin = &own;
   std::shared_ptr<WorkerPool> workers;

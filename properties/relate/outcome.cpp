@@ -58,6 +58,7 @@ bool same_element(uint32_t a, uint32_t b, Dtype dtype) {
 } // namespace
 
 Outcome run_tensors(Tensors t, Sut &sut) {
+  if (sut.assumed().finite_pool) make_pools_finite(t);
   Outcome out{t, std::move(t), {}};
   const RunResult result = sut.run(out.after, out.before.buffers);
   out.check = judge(result, out.before);

@@ -93,10 +93,12 @@ std::vector<std::string> unseen_classes(const assay_kernel &kernel, const Runner
   constexpr uint64_t kDraws = 2000;
   if (options.envelopes.count(&kernel) == 0) return {};
   std::vector<std::string> unseen = important_classes(static_cast<Family>(kernel.family));
-  for (uint64_t index = 0; index < kDraws && !unseen.empty(); ++index)
-    for (const std::string &name :
-         classify(draw_case(properties().front(), kernel, options, index)))
+  for (uint64_t index = 0; index < kDraws && !unseen.empty(); ++index) {
+    const Problem p = draw_case(properties().front(), kernel, options, index);
+    if (options.assumed.no_empty_requests && has_empty_request(p)) continue;
+    for (const std::string &name : classify(p))
       std::erase(unseen, name);
+  }
   return unseen;
 }
 

@@ -21,7 +21,7 @@ Problem draw_case(const Property &property, const assay_kernel &kernel,
 int serving_draws(const Property &property, const assay_kernel &kernel);
 inline constexpr uint64_t kFirstServingDraw = 1'000'000;
 
-/// Important classes that no draw in the kernel's envelope shows.
+/// Important classes that no draw in the kernel's envelope shows, of those that may be asked.
 std::vector<std::string> unseen_classes(const assay_kernel &kernel, const RunnerOptions &options);
 
 } // namespace assay

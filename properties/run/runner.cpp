@@ -54,6 +54,7 @@ public:
       : run_(run), options_(options), shared_(shared), sut_(sut_of(*run.kernel, options)),
         required_(required_classes(*run.property, *run.kernel)) {
     sut_->set_replays_scores(options.replay_scores);
+    sut_->assume(options.assumed);
     run_.narrow = options.envelopes.count(run.kernel) > 0;
     // What no draw in the envelope shows is not required.
     for (const std::string &name : out_of_reach)

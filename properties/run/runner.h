@@ -14,6 +14,7 @@
 #include "properties/case/shrink.h"
 #include "properties/run/checked.h"
 #include "properties/run/run_summary.h"
+#include "properties/sut/assumed.h"
 
 namespace assay {
 
@@ -25,6 +26,7 @@ struct RunnerOptions {
   Limits limits = check_limits();
   bool replay_scores = false; ///< T2 too: see Sut::replays_scores
   bool isolate = false;       ///< kernels run in processes of their own
+  Assumed assumed;            ///< what kernels are not asked
   /// What kernels run in; null: what their target and `isolate` say. Called from every thread.
   std::function<std::unique_ptr<Sut>(const assay_kernel &)> make_sut;
   /// Where kernels are narrow on purpose: cases are drawn in these, and classes that lie outside

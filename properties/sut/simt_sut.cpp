@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
+#include <optional>
 #include <span>
 
 #include "kernels/simt/stream.h"
@@ -21,9 +22,13 @@ public:
   SimtSut(const assay_kernel &kernel, std::vector<uint32_t> holds)
       : Sut(kernel), holds_(std::move(holds)) {}
 
+  std::optional<simt::Explored> explore(uint64_t most, simt::FunctionRef<bool()> run) override {
+    return simt::explore(stream_.emplace(), most, run);
+  }
+
 private:
   RunResult execute(Tensors &t) override {
-    simt::Stream stream;
+    simt::Stream &stream = stream_.emplace();
     stream.schedule = to_schedule(t.problem.schedule, holds_);
     for (const FieldNumber &n : t.numbers)
       stream.numbers.rows.push_back({n.a, n.b, n.m, n.u});
@@ -177,6 +182,8 @@ private:
   }
 
   std::vector<uint32_t> holds_;
+  /// Of the latest run. An exploration knows it by its address.
+  std::optional<simt::Stream> stream_;
 };
 
 } // namespace

@@ -146,10 +146,13 @@ RunResult Sut::run(Tensors &t) {
 }
 
 RunResult Sut::run(Tensors &t, const std::vector<Buffer> &before) {
-  if (const std::string unknown = unknown_to(kernel_, t.problem); !unknown.empty()) {
+  std::string excluded = unknown_to(kernel_, t.problem);
+  if (assumed_.no_empty_requests && has_empty_request(t.problem))
+    excluded = "a request has no keys, and no_empty_requests is assumed";
+  if (!excluded.empty()) {
     RunResult refused;
     refused.status = ASSAY_UNSUPPORTED;
-    refused.message = unknown;
+    refused.message = excluded;
     return refused;
   }
   RunResult result = execute(t);

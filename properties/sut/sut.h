@@ -12,8 +12,10 @@
 #include <vector>
 
 #include "kernels/abi/plugin.h"
+#include "kernels/simt/explorer.h"
 #include "oracle/judge/key_order.h"
 #include "properties/call/tensors.h"
+#include "properties/sut/assumed.h"
 #include "properties/sut/hazard.h"
 #include "properties/sut/wrong_answer.h"
 
@@ -52,6 +54,11 @@ public:
   bool replays_scores() const { return replays_scores_; }
   void set_replays_scores(bool on) { replays_scores_ = on; }
 
+  /// What the kernel is not asked. A call that the assumptions exclude counts as one that it does
+  /// not support.
+  const Assumed &assumed() const { return assumed_; }
+  void assume(const Assumed &assumed) { assumed_ = assumed; }
+
   /// Runs the kernel on the memory of `t` with the schedule and poison of its case. On ASSAY_OK the
   /// outputs of `t` are the kernel's. Inputs, dead bytes of outputs, and guard bands that changed
   /// are violations. Deterministic for a deterministic kernel.
@@ -75,6 +82,14 @@ public:
   /// The next call is the first one of a new process, if the kernel runs in one of its own: false
   /// if not. What `assay replay` will see.
   virtual bool start_anew() { return false; }
+
+  /// Calls `run`, which makes the same calls each time, on one order of their operations after the
+  /// other (kernels/simt/explorer.h), `most` of them at most, until it returns false. Nothing where
+  /// no executor runs the kernel in this process.
+  virtual std::optional<simt::Explored> explore(uint64_t /*most*/,
+                                                simt::FunctionRef<bool()> /*run*/) {
+    return std::nullopt;
+  }
   /// Seconds of the kernel's own processes: processor time, and time that they hung.
   virtual double seconds_elsewhere() const { return 0; }
 
@@ -126,6 +141,7 @@ protected:
 private:
   const assay_kernel &kernel_;
   bool replays_scores_ = false;
+  Assumed assumed_;
   std::set<std::string> classes_, refused_classes_;
   std::map<std::string, uint64_t> counters_;
 

@@ -204,6 +204,15 @@ TEST(Explorer, a_spin_ends_at_the_bound) {
   EXPECT_FALSE(found.explored.complete);
 }
 
+TEST(Explorer, says_that_a_run_is_too_long) {
+  const Found found = explore_kernel(block_of(2), [](uint32_t *g) {
+    for (int i = 0; i < 6000; ++i)
+      explored::atomic_add(g + me());
+  });
+  EXPECT_NE(found.first.find("so many choices is not explored"), found.first.npos) << found.first;
+  EXPECT_TRUE(found.explored.too_long);
+}
+
 TEST(Explorer, a_launch_that_does_not_repeat_is_refused) {
   uint32_t runs = 0;
   EXPECT_THROW(explore_kernel(block_of(3),

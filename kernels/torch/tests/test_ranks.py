@@ -79,6 +79,16 @@ def test_a_peer_that_does_not_come_is_named(device):
     assert windows[1].missing() == []
 
 
+def test_a_timeout_is_in_seconds(device, monkeypatch):
+    (windows,) = windows_of(device, 1)
+    o, lse = states(device, 1)
+    nanoseconds = []
+    monkeypatch.setattr("assay_torch.ranks._operator", lambda *_: lambda *arguments: nanoseconds.append(arguments[-1]))
+    for seconds in ({}, {"timeout": 0.25}):
+        assay_torch.exchange_states(o[0], lse[0], windows, **seconds)
+    assert nanoseconds == [1_000_000_000, 250_000_000]
+
+
 def test_errors_name_argument_and_limit(device):
     (windows,) = windows_of(device, 1)
     o, lse = states(device, 1)

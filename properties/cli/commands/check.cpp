@@ -77,6 +77,7 @@ RunSummary run(const Session &session, const CheckOptions &o,
   options.replay_scores = std::ranges::all_of(
       kernels, [&](const assay_kernel *kernel) { return session.replays_scores(*kernel); });
   options.isolate = session.isolates();
+  options.assumed = session.options.assumed;
   if (session.workers || session.isolates())
     options.make_sut = [&](const assay_kernel &kernel) { return session.sut(kernel); };
   options.found = [&](const PropertyRun &r) {
@@ -119,6 +120,7 @@ int command_check(Session &session, const CheckOptions &o) {
   session.begin({{"complete", false},
                  {"target", target},
                  {"seed", session.options.seed},
+                 {"assumed", words_of(session.options.assumed)},
                  {"exit", kExitHarness}});
   RunSummary summary = run(session, o, kernels, selected, envelopes, stop, log);
   if (summary.runs.empty())
@@ -138,6 +140,7 @@ int command_check(Session &session, const CheckOptions &o) {
   add_kernel_gaps(document, summary, kernels, idle);
   log.write_json(document, summary.seed);
   document.update(identity_json(session));
+  document["assumed"] = words_of(session.options.assumed);
   document["ended"] = !stop.flag()                  ? ""
                       : o.fail_fast && findings > 0 ? "first finding"
                                                     : "interrupted";

@@ -40,6 +40,7 @@ struct FileOptions {
   std::vector<std::string> files;
   std::string out;          ///< of shrink
   bool declaration = false; ///< of explain
+  int explore = 0;          ///< of replay
 };
 int command_replay(Session &session, const FileOptions &options);
 int command_shrink(Session &session, const FileOptions &options);

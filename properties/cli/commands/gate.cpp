@@ -39,7 +39,7 @@ void check_sources(const GateOptions &o) {
     throw CliError(kExitUnsupported, fmt::format("target cuda: {}", reason));
 }
 
-gate::Options options_of(const GateOptions &o, uint64_t seed) {
+gate::Options options_of(const GateOptions &o, uint64_t seed, std::vector<std::string> assumed) {
   gate::Options out;
   out.program = o.judge.empty() ? own_program() : std::filesystem::absolute(o.judge).string();
   out.version = ASSAY_VERSION;
@@ -48,6 +48,7 @@ gate::Options options_of(const GateOptions &o, uint64_t seed) {
   out.base = o.base;
   out.head = o.head;
   if (!o.target.empty()) out.target = o.target;
+  out.assumed = std::move(assumed);
   if (!o.out.empty()) out.out = o.out;
   out.seed = seed;
   out.budget = o.budget;
@@ -84,7 +85,9 @@ int command_gate(Session &session, const GateOptions &options) {
   session.begin({{"complete", false}, {"seed", session.options.seed}, {"exit", kExitHarness}});
   nlohmann::json document;
   try {
-    document = gate::run_gate(options_of(options, session.options.seed), progress_of(session));
+    document =
+        gate::run_gate(options_of(options, session.options.seed, words_of(session.options.assumed)),
+                       progress_of(session));
   } catch (const gate::GateError &e) {
     throw CliError(static_cast<ExitCode>(e.code), e.what());
   } catch (const process::ProcessError &e) {

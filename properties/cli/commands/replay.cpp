@@ -8,6 +8,7 @@
 
 #include "properties/case/classify.h"
 #include "properties/cli/commands/commands.h"
+#include "properties/cli/commands/other_schedules.h"
 #include "properties/cli/findings/big_case.h"
 #include "properties/cli/findings/case_file.h"
 #include "properties/cli/findings/kept_verdict.h"
@@ -62,17 +63,26 @@ struct Replayed {
   const Property *property;
   CheckResult result;
   bool threw = false; ///< the harness failed: the result says nothing about the kernel
+  std::optional<OtherSchedules> others; ///< of --explore; `result` is that of the one that failed
 };
 
-std::vector<Replayed> replay(const Session &session, const Loaded &loaded) {
+void explore(const Loaded &loaded, int most, Sut &sut, Replayed &r) {
+  if (most == 0 || r.threw || !r.result.passed()) return;
+  r.others = on_other_schedules(*r.property, loaded.c, sut, most);
+  if (r.others->failed()) r.result = r.others->failure;
+}
+
+/// `most`: other schedules that a passing case is tried on.
+std::vector<Replayed> replay(const Session &session, const Loaded &loaded, int most = 0) {
   std::vector<Replayed> out;
   const bool held = loaded.c.entry.on(today()) == CaseStatus::kQuarantined;
   for (const assay_kernel *kernel : loaded.kernels)
     for (const Property *property : loaded.properties) {
       if (!applies(*property, *kernel)) continue;
       auto sut = session.sut(*kernel, WorkerUse::kRun, held); // it may be a crash
-      Replayed r{kernel, property, {}};
+      Replayed r{kernel, property, {}, false, {}};
       r.result = checked_case(*property, loaded.c, *sut, &r.threw);
+      explore(loaded, most, *sut, r);
       out.push_back(std::move(r));
     }
   return out;
@@ -117,6 +127,13 @@ std::string word_of(const Replayed &r, CaseStatus status) {
   return r.threw ? "ERROR" : kept_word(status, r.result.kind);
 }
 
+/// The schedules are the same ones in each run, so that the last of fewer is the one that failed.
+std::string reproduce(const Session &session, const Loaded &loaded, const Replayed &r) {
+  return fmt::format("assay replay {} --kernel {} --property {} --explore {}{}",
+                     shell_quoted(loaded.path), r.kernel->name, r.property->name,
+                     r.others->failed_number, session.kernel_options());
+}
+
 void print(const Session &session, const Loaded &loaded, const Replayed &r,
            CaseStatus status = CaseStatus::kFixed) {
   const bool bad = r.threw || r.result.failed() || r.result.kind == CheckResult::Kind::kUndecided;
@@ -127,6 +144,10 @@ void print(const Session &session, const Loaded &loaded, const Replayed &r,
                                      good ? session.green(verdict) : session.red(verdict),
                                      r.kernel->name, r.property->name, loaded.path,
                                      r.result.message.empty() ? "" : ": " + r.result.message);
+  if (!r.others) return;
+  session.streams.out << fmt::format("{:10}{}\n", "", in_words(*r.others));
+  if (r.others->failed())
+    session.streams.out << fmt::format("{:10}reproduce: {}\n", "", reproduce(session, loaded, r));
 }
 
 nlohmann::json to_json(const Loaded &loaded, const Replayed &r,
@@ -139,6 +160,7 @@ nlohmann::json to_json(const Loaded &loaded, const Replayed &r,
   if (r.result.failed() && !r.threw)
     out["fingerprint"] = fingerprint(*r.kernel, *r.property,
                                      cause_of(loaded.c.problem, r.result, *r.kernel, *r.property));
+  if (r.others) out["explored"] = to_json(*r.others);
   return out;
 }
 
@@ -149,6 +171,16 @@ const Replayed *first_failure(const std::vector<Replayed> &results) {
   return nullptr;
 }
 
+/// The executor alone has schedules.
+void require_schedules(const Session &session, const std::vector<Loaded> &files) {
+  for (const Loaded &loaded : files)
+    for (const assay_kernel *kernel : loaded.kernels)
+      if (session.workers || kernel->target == ASSAY_TARGET_CUDA)
+        throw CliError(kExitUsage, fmt::format("--explore: {} does not run on the executor, which "
+                                               "alone has schedules",
+                                               kernel->name));
+}
+
 } // namespace
 
 int command_replay(Session &session, const FileOptions &options) {
@@ -156,10 +188,12 @@ int command_replay(Session &session, const FileOptions &options) {
   std::vector<Loaded> files;
   for (const std::string &path : options.files)
     files.push_back(load(session, options.selection, path));
+  if (options.explore > 0) require_schedules(session, files);
   int exit = kExitPass;
-  nlohmann::json document = {{"results", nlohmann::json::array()}};
+  const auto assumed = words_of(session.options.assumed);
+  nlohmann::json document = {{"assumed", assumed}, {"results", nlohmann::json::array()}};
   for (const Loaded &loaded : files) {
-    auto results = replay(session, loaded);
+    auto results = replay(session, loaded, options.explore);
     const KeptVerdict verdict = verdict_of(loaded, results);
     exit = worse(exit, exit_of(results, verdict));
     for (const Replayed &r : results) {
@@ -170,6 +204,8 @@ int command_replay(Session &session, const FileOptions &options) {
       session.streams.out << fmt::format("{} {}\n", session.red("UNEXPECTED PASS"),
                                          unexpected_pass_text(loaded.path, loaded.c.entry));
   }
+  if (!assumed.empty() && !session.options.quiet)
+    session.streams.out << fmt::format("assumed: {}\n", fmt::join(assumed, ", "));
   document["exit"] = exit;
   return session.finish(document, exit);
 }

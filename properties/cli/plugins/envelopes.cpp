@@ -85,6 +85,17 @@ void narrow(Envelope &envelope, const assay_kernel &kernel, const ShapeField &fi
   envelope.fields[field.name] = asked;
 }
 
+/// Leaves every request of a paged case a key.
+void exclude_empty_requests(Envelope &envelope) {
+  constexpr const char *kReason = "--assume no_empty_requests";
+  Envelope::Field &lengths = envelope.fields["seq_lens"];
+  if (lengths.taken.empty()) lengths.taken = {1, full_limits().keys};
+  std::erase(lengths.taken, 0);
+  if (std::ranges::find(lengths.refused, 0) != lengths.refused.end()) return;
+  lengths.refused.push_back(0);
+  lengths.reasons.emplace_back(kReason);
+}
+
 } // namespace
 
 Envelopes envelopes_of(const Session &session, const std::vector<const assay_kernel *> &kernels,
@@ -100,12 +111,16 @@ Envelopes envelopes_of(const Session &session, const std::vector<const assay_ker
       envelope = probe_envelope(*session.sut(*kernel, WorkerUse::kAsk), known);
     else if (session.third_party() || is_narrow(*kernel))
       envelope = probe_envelope(*kernel, session.isolates(), known);
+    const bool paged = kernel->family == ASSAY_FAMILY_PAGED;
+    const bool excludes = session.options.assumed.no_empty_requests &&
+                          (paged || kernel->family == ASSAY_FAMILY_CASCADE);
+    if (excludes && paged) exclude_empty_requests(envelope);
     for (const Wish &wish : wishes)
       if (const ShapeField *field = find_field(fields, wish.field)) {
         met.insert(wish.field);
         narrow(envelope, *kernel, *field, wish);
       }
-    if (!envelope.fields.empty()) out[kernel] = std::move(envelope);
+    if (excludes || !envelope.fields.empty()) out[kernel] = std::move(envelope);
   }
   for (const Wish &wish : wishes)
     if (met.count(wish.field) == 0)

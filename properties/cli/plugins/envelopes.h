@@ -8,9 +8,9 @@ namespace assay {
 
 using Envelopes = std::map<const assay_kernel *, Envelope>;
 
-/// The envelopes of a plugin's kernels as they answer, cut to what --only says. Our kernels take
-/// everything, so that theirs are what it leaves. CliError for fields and values that none of them
-/// knows, or that one refuses.
+/// The envelopes of a plugin's kernels as they answer, cut to what --only and --assume say. Our
+/// kernels take everything, so that theirs are what those leave. CliError for fields and values
+/// that none of them knows, or that one refuses.
 Envelopes envelopes_of(const Session &session, const std::vector<const assay_kernel *> &kernels,
                        const std::string &only = "");
 

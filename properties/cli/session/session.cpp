@@ -9,8 +9,10 @@
 #include <filesystem>
 #include <fstream>
 #include <ostream>
+#include <sstream>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 namespace assay {
@@ -65,17 +67,19 @@ bool Session::replays_scores(const assay_kernel &kernel) const {
   return third_party() ? options.replay_scores : oracle::has_measured_blocks(kernel.arithmetic);
 }
 
-std::unique_ptr<Sut> Session::sut(const assay_kernel &kernel, WorkerUse use, bool apart) const {
-  if (workers) {
-    auto out = make_worker_sut(kernel, workers, static_cast<int>(&kernel - plugin->kernels), use);
-    out->set_replays_scores(replays_scores(kernel));
-    return out;
-  }
+std::unique_ptr<Sut> Session::plain_sut(const assay_kernel &kernel, WorkerUse use,
+                                        bool apart) const {
+  if (workers)
+    return make_worker_sut(kernel, workers, static_cast<int>(&kernel - plugin->kernels), use);
   const bool own_process = isolates() || (apart && kernel.target == ASSAY_TARGET_SIMT);
-  auto out = own_process
-                 ? make_process_sut(kernel, options.patience_or(kFirstPatience), forker.get())
-                 : make_sut(kernel);
+  return own_process ? make_process_sut(kernel, options.patience_or(kFirstPatience), forker.get())
+                     : make_sut(kernel);
+}
+
+std::unique_ptr<Sut> Session::sut(const assay_kernel &kernel, WorkerUse use, bool apart) const {
+  std::unique_ptr<Sut> out = plain_sut(kernel, use, apart);
   out->set_replays_scores(replays_scores(kernel));
+  out->assume(options.assumed);
   return out;
 }
 
@@ -127,6 +131,26 @@ std::string Session::kernel_options() const {
     out += fmt::format(" --patience {}s", options.patience);
   if (third_party() && options.replay_scores) out += " --replay-scores";
   if (!options.declared_by.empty()) out += " --declared-by " + shell_quoted(options.declared_by);
+  if (const auto words = words_of(options.assumed); !words.empty())
+    out += fmt::format(" --assume {}", fmt::join(words, ","));
+  return out;
+}
+
+Assumed parse_assumed(const std::string &text) {
+  Assumed out;
+  std::istringstream words(text);
+  for (std::string word; std::getline(words, word, ',');) {
+    const auto all = assumptions();
+    const auto known = std::ranges::find(all, word, [](const Assumption &a) { return a.word; });
+    if (known == all.end()) {
+      std::vector<std::string> expected;
+      for (const Assumption &a : all)
+        expected.emplace_back(a.word);
+      throw CliError(kExitUsage, fmt::format("--assume {}: not one of {}", quoted_word(word),
+                                             fmt::join(expected, ", ")));
+    }
+    out.*known->flag = true;
+  }
   return out;
 }
 

@@ -27,6 +27,7 @@ struct SessionOptions {
   std::string declared_by; ///< file that kernels are held to
   double patience = 0;     ///< seconds
   bool replay_scores = false, isolate = false;
+  Assumed assumed; ///< of --assume
 
   /// --patience, or what is usual.
   std::chrono::milliseconds patience_or(std::chrono::milliseconds usual) const {
@@ -70,15 +71,20 @@ struct Session {
   /// Writes --json FILE when given (- is the standard output) and returns `exit`; kExitHarness for
   /// a pass that could not be written down. Bytes that are not UTF-8 become U+FFFD.
   int finish(const nlohmann::json &document, int exit) const;
-  /// " --plugin LIB --replay-scores --declared-by FILE", as far as they were given: a printed
-  /// command needs them too.
+  /// " --plugin LIB --replay-scores --declared-by FILE --assume WORDS", as far as they were given:
+  /// a printed command needs them too.
   std::string kernel_options() const;
+
+private:
+  std::unique_ptr<Sut> plain_sut(const assay_kernel &kernel, WorkerUse use, bool apart) const;
 };
 
 const char *target_name(assay_target target);
 const char *verdict_word(CheckResult::Kind kind);
 /// "60s", "5m" or "1h"; CliError otherwise.
 double parse_duration(const std::string &text);
+/// "no_empty_requests,finite_pool" of --assume; CliError for other words.
+Assumed parse_assumed(const std::string &text);
 /// Throws CliError, naming the option, where no file can be written.
 void require_writable_file(const std::string &option, const std::string &path);
 /// As a word for a POSIX shell.

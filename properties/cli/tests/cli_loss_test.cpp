@@ -104,6 +104,8 @@ TEST_F(Cli, PrintedCommandsNameThePluginAndSurviveAShell) {
   options.plugin = "./own.so";
   options.replay_scores = true;
   EXPECT_EQ(printed(), " --plugin ./own.so --replay-scores");
+  options.assumed = {.no_empty_requests = true, .finite_pool = true};
+  EXPECT_EQ(printed(), " --plugin ./own.so --replay-scores --assume no_empty_requests,finite_pool");
   EXPECT_EQ(shell_quoted(""), "''");
   const assay_kernel wrong = merge_with(first_input);
   const Ran r = program(one_kernel(wrong), with(kCheck, {"--out", "my dir"}));

@@ -54,6 +54,14 @@ def test_functions_whose_bits_follow_no_batch_pass(function, shape, calls):
     assert assay.assert_deterministic(function, shape, seed=1, runs=3) == 3
 
 
+def test_a_part_of_a_batch_has_its_own_shape():
+    whole = assay.inputs(SHAPE, "ragged", seed=1)
+    for requests in ([3], [4, 0], [0, 1, 2, 3, 4] * 2):
+        part = whole.part(requests)
+        assert part.shape.batch == len(part.q) == len(part.seq_lens) == len(part.page_table) == len(requests)
+        assert (part.shape.keys, whole.shape.batch) == (whole.shape.keys, 5)
+
+
 @pytest.mark.parametrize("function, said", [
     (splits_by_the_batch, "alone gives other bits than the batch of 5"), (splits_by_the_table, "in a table of its own pages gives other bits"),
     (adds_in_the_order_of_pages, "the batch in other pages gives other bits"), (first_request_otherwise, "request [1-4] alone gives other bits"),

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "properties/tools/gate/declarations.h"
@@ -228,6 +229,8 @@ void Gate::judge(JudgedChange &judged) {
   constexpr double kTenMinutes = 600;
   if (!(options_.budget > 0)) options_.budget = kTenMinutes;
   add(std::move(judged.red));
+  for (Revision *revision : {&judged.revisions.base, &judged.revisions.head})
+    revision->assumed = fmt::format("{}", fmt::join(options_.assumed, ","));
   try {
     hold_declarations(judged);
   } catch (const GateError &e) {

@@ -19,6 +19,7 @@ struct Options {
   std::string base, head; ///< names of commits; head empty: the working tree
   std::string folder;     ///< in the repository; empty: the current one
   std::string target = "simt";
+  std::vector<std::string> assumed; ///< words of --assume
   std::string out; ///< where cases go; empty: build/gate/findings, of two libraries findings
   uint64_t seed = 1;
   double budget = 0; ///< seconds of everything; 0: what assay.toml says, or ten minutes

@@ -77,6 +77,7 @@ json Gate::document() const {
   out["version"] = options_.version;
   out["target"] = options_.target;
   out["seed"] = options_.seed;
+  out["assumed"] = options_.assumed;
   out["seconds"] = seconds();
   out["complete"] = true;
   out["exit"] = red() ? kFinding : failures_.empty() ? kPass : kHarness;

@@ -86,10 +86,11 @@ std::string verdict_word(const json &document) {
 }
 
 std::string summary_line(const json &document) {
-  return fmt::format(
-      "{}: {} -> {}, target {}, seed {}, {:.1f} s", counted(document.at("red").size(), "red line"),
-      revision_text(document, "base"), revision_text(document, "head"), text_of(document, "target"),
-      text_of(document, "seed"), document.at("seconds").get<double>());
+  return fmt::format("{}: {} -> {}, target {}, seed {}{}, {:.1f} s",
+                     counted(document.at("red").size(), "red line"),
+                     revision_text(document, "base"), revision_text(document, "head"),
+                     text_of(document, "target"), text_of(document, "seed"),
+                     report::assumed_text(document), document.at("seconds").get<double>());
 }
 
 std::string screen(const json &document) {

@@ -32,6 +32,7 @@ std::vector<std::string> selection_of(const Revision &revision) {
   std::vector<std::string> out = source_of(revision);
   out.insert(out.end(), {"--target", revision.target});
   if (!revision.declaration.empty()) out.insert(out.end(), {"--declared-by", revision.declaration});
+  if (!revision.assumed.empty()) out.insert(out.end(), {"--assume", revision.assumed});
   return out;
 }
 
@@ -116,7 +117,8 @@ json list_kernels(const Revision &revision, const Progress &progress) {
 }
 
 json check(const Revision &revision, const CheckOrder &order, const Progress &progress) {
-  const std::string name = fmt::format("{}-{}-{}.json", order.kernel, order.cases, order.seed);
+  const std::string name = fmt::format("{}-{}-{}{}.json", order.kernel, order.cases, order.seed,
+                                       revision.assumed.empty() ? "" : "-" + revision.assumed);
   if (json kept = kept_report(revision, name); is_whole(kept)) return kept;
   const std::string stem = fmt::format("{}/{}-{}", revision.folder, order.round, order.kernel);
   std::vector<std::string> words = {revision.program, "check",
@@ -174,6 +176,7 @@ std::string replay_line(const Revision &revision, const std::string &file) {
   if (!revision.worker.empty()) out += " --worker " + shell_quoted(revision.worker_shown);
   if (revision.target != "simt") out += " --target " + revision.target;
   if (!revision.declaration.empty()) out += " --declared-by " + revision.declaration;
+  if (!revision.assumed.empty()) out += " --assume " + revision.assumed;
   return out;
 }
 

@@ -25,6 +25,7 @@ struct Revision {
   std::string worker = {};      ///< in its place, the command that serves them
   std::string declaration = {}; ///< file that kernels are held to; empty: what they declare
   std::string target = "simt";
+  std::string assumed = {};  ///< words of --assume; empty: none
   std::string findings = {}; ///< folder of kept findings; empty: the program's own
   std::string folder = {};   ///< for what is written; there already
   /// As reproduce lines name them, where trees are gone in the end; empty: as they are.

@@ -111,12 +111,18 @@ static std::string seed_text(const json &document) {
   return "seeds " + joined(words);
 }
 
+std::string assumed_text(const json &document) {
+  const auto words = document.value("assumed", std::vector<std::string>{});
+  return words.empty() ? "" : ", assumed: " + joined(words);
+}
+
 std::string summary_line(const json &document) {
   const size_t findings = document.at("groups").size() + kept_troubles(document).size();
-  return fmt::format("{} in {} of {}: target {}, {}, {:.1f} s", counted(findings, "finding"),
+  return fmt::format("{} in {} of {}: target {}, {}{}, {:.1f} s", counted(findings, "finding"),
                      counted(document.at("cases").get<size_t>(), "case"),
                      counted(document.at("kernels").size(), "kernel"), text_of(document, "target"),
-                     seed_text(document), document.at("seconds").get<double>());
+                     seed_text(document), assumed_text(document),
+                     document.at("seconds").get<double>());
 }
 
 std::string identity_line(const json &document) {

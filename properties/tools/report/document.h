@@ -16,6 +16,8 @@ using nlohmann::json;
 std::string verdict_word(const json &document);
 /// "2 findings in 4230 cases of 5 kernels: target simt, seed 1, 74.2 s".
 std::string summary_line(const json &document);
+/// ", assumed: finite_pool" of a run that was not asked everything, else "".
+std::string assumed_text(const json &document);
 
 /// What was checked and by what, as far as the document says: "library my.so (0123456789abcdef),
 /// assay 0.1.0 of abc, 2026-11-25, host, Linux x86_64, 2 processors".

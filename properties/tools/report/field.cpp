@@ -199,6 +199,7 @@ void require_report(const json &document) {
   for (const char *key : {"cases", "findings", "undecided"})
     report.at(key).count();
   if (report.at("exit").count() > 4) report.at("exit").refuse("an exit code, 0 .. 4");
+  if (report.has("assumed")) report.at("assumed").texts();
   require_replayed(report.at("replayed"));
   const std::vector<Field> kernels = report.at("kernels").list(), runs = report.at("runs").list(),
                            properties = report.at("properties").list(),

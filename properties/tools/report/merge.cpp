@@ -32,11 +32,16 @@ std::string library_id(const json &document) {
   return id.empty() || id == "unknown" ? "" : text_of(library, "name") + " " + id;
 }
 
+json assumed(const json &document) { return document.value("assumed", json::array()); }
+
 void require_together(const Shard &first, const Shard &other) {
   for (const char *key : {"version", "target"})
     if (first.document.at(key) != other.document.at(key))
       refuse(other, fmt::format("{} is '{}', that of {} is '{}'", key, text_of(other.document, key),
                                 first.file, text_of(first.document, key)));
+  if (const json ours = assumed(first.document), its = assumed(other.document); ours != its)
+    refuse(other,
+           fmt::format("assumed is {}, that of {} is {}", its.dump(), first.file, ours.dump()));
   // One name, and other code behind it: what one was proved of, the other was not.
   const std::string id = library_id(first.document), its_id = library_id(other.document);
   if (!id.empty() && !its_id.empty() && id != its_id)
@@ -139,6 +144,7 @@ json merged(const std::vector<Shard> &shards) {
               {"commit", text_of(shards[0].document, "commit")},
               {"version", shards[0].document.at("version")},
               {"target", shards[0].document.at("target")},
+              {"assumed", assumed(shards[0].document)},
               {"complete", true},
               {"merged", shards_json(shards)},
               {"cases", sum(shards, "cases")},

@@ -238,12 +238,12 @@ private:
     if (const std::string line = identity_line(document_); !line.empty())
       out += "\n" + wrapped(line, look_.columns);
     return out + fmt::format("\n{}: {} cases, {} failing, {} finding{}, {} undecided, target {}, "
-                             "seed {}, {:.1f} s\n",
+                             "seed {}{}, {:.1f} s\n",
                              pass ? colour("32", "pass") : red(verdict_word(document_)),
                              text_of(document_, "cases"), sum("runs", "findings"), findings,
                              findings == 1 ? "" : "s", text_of(document_, "undecided"),
                              text_of(document_, "target"), text_of(document_, "seed"),
-                             document_.at("seconds").get<double>());
+                             assumed_text(document_), document_.at("seconds").get<double>());
   }
 
   const json &document_;

@@ -100,14 +100,35 @@ TEST_F(CliGate, AcceptsOnlyWhatAPersonMayAccept) {
 }
 
 TEST_F(CliGate, JudgesTwoLibraries) {
-  const Ran same = assay_program(
-      {"gate", "--base-plugin", ASSAY_TINY_PLUGIN, "--head-plugin", ASSAY_TINY_PLUGIN, "--judge",
-       ASSAY_PROGRAM, "--budget", "1s", "--json", path("g.json"), "--html", path("g.html"),
-       "--markdown", path("g.md"), "--junit", path("g.xml"), "--sarif", path("g.sarif")});
+  const Ran same = assay_program({"gate",
+                                  "--base-plugin",
+                                  ASSAY_TINY_PLUGIN,
+                                  "--head-plugin",
+                                  ASSAY_TINY_PLUGIN,
+                                  "--judge",
+                                  ASSAY_PROGRAM,
+                                  "--budget",
+                                  "1s",
+                                  "--assume",
+                                  "no_empty_requests,finite_pool",
+                                  "--json",
+                                  path("g.json"),
+                                  "--html",
+                                  path("g.html"),
+                                  "--markdown",
+                                  path("g.md"),
+                                  "--junit",
+                                  path("g.xml"),
+                                  "--sarif",
+                                  path("g.sarif")});
   EXPECT_EQ(same.code, kExitPass) << same.out << same.err;
   EXPECT_NE(same.out.find("PASS: 0 red lines"), std::string::npos);
   EXPECT_EQ(json("g.json")["complete"], true);
   EXPECT_EQ(json("g.json")["kernels"].size(), 1u);
+  const nlohmann::json assumed = {"no_empty_requests", "finite_pool"};
+  EXPECT_EQ(json("g.json")["assumed"], assumed);
+  EXPECT_EQ(json("g.json")["checks"][0]["head"]["assumed"], assumed);
+  EXPECT_NE(same.out.find(", assumed: no_empty_requests, finite_pool, "), same.out.npos);
   for (const char *name : {"g.html", "g.md", "g.xml", "g.sarif"})
     EXPECT_GT(fs::file_size(path(name)), 100u) << name;
   const Ran gone = assay_program({"gate", "--base-plugin", ASSAY_TINY_PLUGIN, "--head-plugin",

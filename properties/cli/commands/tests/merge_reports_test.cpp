@@ -68,6 +68,19 @@ TEST_F(MergeReports, CountsAreSummedAndWorstErrorsKept) {
   EXPECT_TRUE(fs::file_size(path("merged.html")) > 1000 && fs::file_size(path("merged.xml")) > 100);
 }
 
+TEST_F(MergeReports, WhatWasAssumedIsThatOfAllShards) {
+  nlohmann::json a = right("1", "a.json"), b = right("2", "b.json");
+  a["assumed"] = {"finite_pool"};
+  write("a.json", a);
+  expect_error(merge({"a.json", "b.json"}), kExitUsage,
+               "b.json: assumed is [], that of " + path("a.json") + " is [\"finite_pool\"]");
+  b["assumed"] = {"finite_pool"};
+  write("b.json", b);
+  const Ran r = merge({"a.json", "b.json"});
+  EXPECT_NE(r.out.find(", assumed: finite_pool, "), r.out.npos) << r.out;
+  EXPECT_EQ(json("merged.json")["assumed"], a["assumed"]);
+}
+
 TEST_F(MergeReports, AMergedReportIsAReport) {
   right("1", "a.json");
   right("2", "b.json");
@@ -199,6 +212,7 @@ TEST_F(MergeReports, NamesTheFieldThatIsWrong) {
   refuses(a, "/exit", 7, "exit is 7");
   refuses(a, "/seed", -3, "seed is -3");
   refuses(a, "/seeds", {1.5}, "seeds[0] is 1.5");
+  refuses(a, "/assumed", {1.5}, "assumed[0] is 1.5");
   refuses(a, "/found", {{{"kernel", 1}}}, "found[0].kernel is 1, expected a text");
   refuses(a, "/groups",
           {{{"kernel", "k"}, {"fingerprint", "f"}, {"properties", {"p"}}, {"found", 4}}},

@@ -324,5 +324,14 @@ TEST(IncludeGraph, TellsOurKernelsApart) {
   EXPECT_EQ(touched("kernels/abi/tests/none.cpp"), "");
 }
 
+TEST(Reproduce, SaysWhatWasAssumed) {
+  const Revision head{.plugin = "/tree/own.so",
+                      .assumed = "no_empty_requests,finite_pool",
+                      .program_shown = "assay",
+                      .plugin_shown = "own.so"};
+  EXPECT_EQ(replay_line(head, "f.case"),
+            "assay replay f.case --plugin own.so --assume no_empty_requests,finite_pool");
+}
+
 } // namespace
 } // namespace assay::gate
