@@ -148,10 +148,12 @@ def _same_twice(session):
 
 def _busy(session):
     """Inputs that are still being written on the caller's stream when the call is made: in the storage of an earlier call, and
-    in new storage, for which a function may capture a graph on a stream of its own."""
+    in new storage, for which a function may capture a graph on a stream of its own. The first new ones may lie where those of an
+    earlier call lay, and then have a graph."""
     session.ask(session.inputs("ordinary"), store="busy")
     yield session.ask(session.inputs("ragged"), store="busy", busy=True)
-    yield session.ask(session.inputs("ragged"), store="busy, new", busy=True)
+    for number in range(4):
+        yield session.ask(session.inputs("ragged"), store=f"busy, new {number}", busy=True)
 
 
 def _busy_first(session):
