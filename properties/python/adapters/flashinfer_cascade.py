@@ -21,6 +21,8 @@ def takes_dtype(case, dtype):
     refuse(case.dtype != dtype, f"{dtype} only, of which the declaration speaks")
     refuse(case.lse is not None, "returns no LSE")
     refuse(case.head_dim not in (64, 128), "not compiled for these checks: head_dim 256")
+    threads = case.num_qo_heads * case.head_dim // 8  # of MergeStateInPlace: eight elements a thread, all heads a block
+    refuse(threads > 1024, f"the merge of levels needs {threads} threads a block, more than 1,024")
 
 
 def takes_bf16(case):

@@ -62,6 +62,11 @@ def test_refusals_name_their_reason(adapters):
     ):
         with pytest.raises(worker_errors.Unsupported, match=words):
             takes(case)
+    large = types.SimpleNamespace(dtype="bf16", lse=None, head_dim=128, num_qo_heads=64)
+    adapters.flashinfer_cascade.takes_bf16(large)
+    large.num_qo_heads = 65
+    with pytest.raises(worker_errors.Unsupported, match="1040 threads a block"):
+        adapters.flashinfer_cascade.takes_bf16(large)
 
 
 def test_live_pages_are_picked_and_a_page_of_nan_follows(adapters):
