@@ -182,7 +182,7 @@ private:
   }
 
   std::vector<uint32_t> holds_;
-  /// Of the latest run. An exploration knows it by its address.
+  /// The stream of the latest run. An exploration knows it by its address.
   std::optional<simt::Stream> stream_;
 };
 

@@ -176,6 +176,7 @@ TEST(Alike, ByThePlaceOfAHazard) {
   // One missing order, by the schedule under which each case met it.
   const Cause in_flight = of(executor("async-in-flight-read", 31));
   EXPECT_TRUE(alike(in_flight, of(executor("unordered-access", 31))));
+  EXPECT_TRUE(alike(in_flight, of(executor("uninitialised-shared-read", 31))));
   EXPECT_FALSE(alike(in_flight, of(executor("unordered-access", 32))));
   EXPECT_FALSE(alike(in_flight, of(executor("misaligned", 31))));
   const Hazard red_zone{.kind = Hazard::Kind::kExecutor, .name = "red-zone-written", .buffer = "o"};
