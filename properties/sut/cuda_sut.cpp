@@ -2,6 +2,7 @@
 // Host code only: the CUDA runtime is all it needs.
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <optional>
@@ -55,6 +56,10 @@ private:
   size_t bytes_ = 0;
 };
 
+/// A workspace may have hundreds of MB: the host makes so many bytes of poison, and the device
+/// repeats them.
+constexpr size_t kPoisonBytes = size_t{1} << 20;
+
 class CudaSut final : public Sut {
 public:
   explicit CudaSut(const assay_kernel &kernel) : Sut(kernel) {
@@ -107,7 +112,7 @@ private:
     if (plan_bytes > 0) params.set_plan(address(t.buffers.size() + 1), plan_bytes);
     if (assay_status status = kernel().supports(params.get()))
       return refused(std::move(result), status);
-    upload();
+    upload(placed_[t.buffers.size()]);
     if (plan_bytes > 0) result.status = kernel().plan(params.get());
     if (result.status == ASSAY_OK && plan_bytes > 0 && plans_for_others(t))
       result.status = plan_for_others(t, params);
@@ -178,7 +183,7 @@ private:
       if (i < tensors)
         std::memcpy(to, t.buffers[i].bytes.data(), p.bytes);
       else if (i == tensors)
-        fill_poison(to, p.bytes, t.problem);
+        fill_poison(to, std::min(p.bytes, kPoisonBytes), t.problem);
       else
         std::memset(to, 0, p.bytes);
       write_bands(to, p.bytes);
@@ -187,10 +192,21 @@ private:
     const std::vector<int32_t> lengths = other_lengths(t);
     std::memcpy(arena_.host() + placed_.back().at, lengths.data(), placed_.back().bytes);
   }
-  void upload() {
-    require(
-        cudaMemcpyAsync(arena_.device(), arena_.host(), total_, cudaMemcpyHostToDevice, stream_),
-        "copying to the device");
+  void upload(const Placed &workspace) {
+    const size_t end = workspace.at + workspace.bytes;
+    send(0, workspace.at + std::min(workspace.bytes, kPoisonBytes));
+    for (size_t done = kPoisonBytes; done < workspace.bytes; done *= 2) {
+      std::byte *first = arena_.device() + workspace.at;
+      require(cudaMemcpyAsync(first + done, first, std::min(done, workspace.bytes - done),
+                              cudaMemcpyDeviceToDevice, stream_),
+              "filling the workspace");
+    }
+    send(end, total_ - end);
+  }
+  void send(size_t offset, size_t bytes) {
+    require(cudaMemcpyAsync(arena_.device() + offset, arena_.host() + offset, bytes,
+                            cudaMemcpyHostToDevice, stream_),
+            "copying to the device");
   }
   void fetch(size_t offset, size_t bytes) {
     require(cudaMemcpyAsync(arena_.host() + offset, arena_.device() + offset, bytes,
