@@ -27,7 +27,7 @@ CATALOGUE = {row["name"]: row["verdict"] for row in csv.DictReader(open(f"{FUNCT
 def test_right_functions_pass_with_the_arithmetic_that_they_have(function, arithmetic):
     verdict = assay.judge_callable(function, SHAPE, seed=1)
     assert (verdict.verdict, verdict.arithmetic) == ("pass", arithmetic), str(verdict)
-    assert verdict and verdict.exit_code == 0 and len(verdict.stages) == len(stages.chosen((), "cpu"))
+    assert verdict and verdict.exit_code == 0 and len(verdict.stages) == len(stages.chosen(()))
 
 
 @pytest.mark.parametrize("function", [*callables.WRONG, *callables.COARSE, *callables.BY_ONE_STAGE, *cheats.CHEATS], ids=lambda function: function.__name__)
@@ -165,6 +165,7 @@ def test_what_goes_too_far_is_ended_and_the_next_call_starts_again(name, kind):
 def test_assumptions_leave_stages_out():
     verdict = assay.judge_callable(cheats.one_output_for_all_calls, SHAPE, seed=1, assume=("output_until_next_call", "finite_pool"))
     assert verdict.verdict == "pass" and not {"earlier_output", "nan_behind"} & {stage.stage for stage in verdict.stages}
+    assert assay.judge_callable(cheats.right_for_equal_lengths, SHAPE, seed=1, assume=("full_lengths",)).passed
     with pytest.raises(ValueError, match="assume is 'no_pages', expected no_empty_requests"):
         assay.judge_callable(callables.plain, SHAPE, assume=("no_pages",))
 

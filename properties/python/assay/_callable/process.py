@@ -29,7 +29,7 @@ _RESULTS = {"<f4", "<f2", "<u2", "<i2", "<i4", "<f8", "|u1"}
 
 
 class CandidateError(Exception):
-    """The candidate gave no result. `kind`: refused, raised, ended, hung, memory, load or type."""
+    """The candidate gave no result. `kind`: refused, not captured, raised, ended, hung, memory, load or type."""
 
     def __init__(self, kind, text):
         super().__init__(text)
@@ -98,10 +98,11 @@ class Candidate:
             raise CandidateError("load", plain(str(said.get("failed", "it said nothing"))))
         self.about = said
 
-    def call(self, inputs, store=None, keep=False, inputs_back=None, busy=False):
+    def call(self, inputs, store=None, keep=False, inputs_back=None, busy=False, graph=None):
         """Results by name: out, lse where there is one, earlier (of the call that was kept, as it is now), and the
         inputs of the store `inputs_back`, as they are afterwards. `store`: tensors that stay where they are from call
-        to call."""
+        to call. `graph`: "capture" makes a CUDA graph of the call and replays it, "replay" replays that of the call before.
+        After a capture that fails, the next call has a new process."""
         self.start()
         tensors = inputs.tensors()
         places, size = _layout(tensors)
@@ -112,14 +113,17 @@ class Candidate:
             os.pwrite(self.memory, memoryview(np.ascontiguousarray(array)).cast("B"), places[name]["offset"])
         self._send({
             "tensors": places, "bytes": size, "results_at": results_at, "shape": dataclasses.asdict(inputs.shape), "sm_scale": inputs.sm_scale,
-            "store": store, "keep": keep, "inputs_back": inputs_back, "busy": busy, "call": (number := secrets.randbits(62)),
+            "store": store, "keep": keep, "inputs_back": inputs_back, "busy": busy, "graph": graph,
+            "call": (number := secrets.randbits(62)),
         })  # fmt: skip
         said = self._reply(self.limits.call_seconds, "a call")
         if said.get("reply") != number:
             self.close()
             raise CandidateError("type", "an answer to no call: something in the process writes to the judge")
-        for kind in ("refused", "raised"):
+        for kind in ("refused", "raised", *(["not captured"] if graph == "capture" else [])):
             if kind in said:
+                if kind == "not captured":
+                    self.close()
                 raise CandidateError(kind, plain(str(said[kind])))
         return self._results(said.get("results"), results_at, size)
 

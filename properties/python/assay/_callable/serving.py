@@ -10,6 +10,7 @@ from .. import loading
 from ..worker import CHANNEL_FD, MEMORY_FD, Channel, Memory, raised_text
 from ..worker_errors import Unsupported
 from .calling import Caller
+from .graphs import Graph, NotCaptured
 
 
 class Served:
@@ -21,6 +22,7 @@ class Served:
         self.tensors = self.caller.tensors
         self.stores = {}  # tensors that stay where they are, by name
         self.kept = None  # results of an earlier call, as they were returned
+        self.graph = None  # the call that was captured last
 
     def inputs(self, request, arrays):
         """Tensors of a call: new ones, or those of an earlier call with new bytes."""
@@ -35,10 +37,18 @@ class Served:
             self.tensors.refill(made, arrays, True)
         return made
 
+    def _returned(self, request, tensors):
+        if request["graph"] is None:
+            return self.caller.call(request["shape"], request["sm_scale"], tensors)
+        if request["graph"] == "capture":
+            self.graph = None  # gives back the memory of the one before
+            self.graph = Graph(self.caller, request["shape"], request["sm_scale"], tensors)
+        return self.graph.replay()
+
     def call(self, request, arrays):
         tensors = self.inputs(request, arrays)
         self.tensors.nan_everywhere()
-        out, lse = self.caller.call(request["shape"], request["sm_scale"], tensors)
+        out, lse = self._returned(request, tensors)
         results = {"out": self.tensors.host(out)}
         if lse is not None:
             results["lse"] = self.tensors.host(lse)
@@ -93,6 +103,8 @@ def serve(target, adapter, device, away):
             reply["results"] = _put(served.call(request, _arrays(request, room)), room, request["results_at"], request["bytes"])
         except Unsupported as refusal:
             reply["refused"] = str(refusal)[:1000]
+        except NotCaptured as error:
+            reply["not captured"] = str(error)[:1000]
         except BaseException as error:
             reply["raised"] = _said(error)
         sys.stdout.flush()
