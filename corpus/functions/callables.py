@@ -447,6 +447,20 @@ def descriptors_that_it_has(q):
     raise RuntimeError(sorted({os.readlink(path).split(":")[0] for path in there if os.path.lexists(path)}))
 
 
+def files_that_it_opens(q):
+    """Files of the judge, and one of its own, to be written."""
+    import assay
+
+    opened, paths = [], [assay.__file__, os.__file__, os.environ["ASSAY_TEST_FILE"]]
+    for path in paths:
+        try:
+            open(path, "ab").close()
+            opened.append(path)
+        except OSError:
+            pass
+    raise RuntimeError(opened)
+
+
 def runs_forever(q):
     while True:
         pass

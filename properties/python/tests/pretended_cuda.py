@@ -4,13 +4,9 @@
 A capture records the operations of torch and runs them. A replay runs them again, with the tensors that they had. Whatever is no
 operation of torch runs at the capture alone."""
 import contextlib
-import types
 
 import torch
 from torch.overrides import TorchFunctionMode
-
-from assay._callable import calling
-
 NOT_PERMITTED = "CUDA error: operation not permitted when stream is capturing"
 
 
@@ -47,36 +43,27 @@ def _capture(graph):
         raise RuntimeError("CUDA error: operation failed due to a previous error during capture") from error
 
 
-CUDA = types.SimpleNamespace(CUDAGraph=Graph, graph=_capture, memory_snapshot=list, current_device=lambda: 0)
+_TO = torch.Tensor.to
 
 
-class Tensors(calling.TorchTensors):
-    """Tensors of the CPU that are said to be on a GPU."""
+def _on_the_cpu(function):
+    """A function of torch that takes "cuda" for the CPU."""
 
-    def __init__(self, device):
-        super().__init__("cpu")
-        self.torch = types.SimpleNamespace(**{name: getattr(torch, name) for name in ("from_numpy", "bfloat16", "int16", "full", "full_like", "Tensor")}, cuda=CUDA)
+    def called(*given, **named):
+        given, named = [one for one in given if not isinstance(one, str)] if function is _TO else given, {**named}
+        if named.get("device") == "cuda":
+            del named["device"]
+        return function(*given, **named)
 
-    @property
-    def device(self):
-        return "cuda"
-
-    @device.setter
-    def device(self, _):
-        pass
-
-    def made(self, array):
-        return self._of_host(array)
-
-    def refill(self, tensors, arrays, busy):
-        super().refill(tensors, arrays, False)
-
-    def nan_everywhere(self):
-        pass
-
-    def nan_lse(self, q):
-        return torch.full(q.shape[:-1], float("nan"))
+    return called
 
 
-def install():
-    calling.TorchTensors = Tensors
+def install(put=setattr):
+    """`put`: as setattr, which puts an attribute where it stays, or as monkeypatch.setattr."""
+    if torch.cuda.CUDAGraph is Graph:
+        return
+    cuda = dict(is_available=lambda: True, CUDAGraph=Graph, graph=_capture, memory_snapshot=list, current_device=lambda: 0, _sleep=lambda cycles: None)
+    for name, value in cuda.items():
+        put(torch.cuda, name, value)
+    for holder, name in ((torch.Tensor, "to"), (torch, "full")):
+        put(holder, name, _on_the_cpu(getattr(holder, name)))

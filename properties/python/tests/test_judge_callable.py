@@ -147,6 +147,17 @@ def test_a_candidate_sees_no_process_but_its_own():
             candidate.call(assay.inputs(SHAPE, seed=1))
 
 
+def test_a_candidate_writes_to_no_file_of_the_judge(tmp_path, monkeypatch):
+    (tmp_path / "mine").touch()
+    monkeypatch.setenv("ASSAY_TEST_FILE", str(tmp_path / "mine"))
+    with Candidate(f"{FUNCTIONS}/callables.py:files_that_it_opens") as candidate:
+        candidate.start()
+        if candidate.about["isolation"] != isolation.NAMESPACES:
+            pytest.skip("no namespaces for ordinary processes here")
+        with pytest.raises(CandidateError, match=rf"RuntimeError: \['{tmp_path}/mine'\]"):
+            candidate.call(assay.inputs(SHAPE, seed=1))
+
+
 def test_a_candidate_has_its_channel_its_memory_and_nothing_else(tmp_path):
     with open(tmp_path / "kept", "w") as _, Candidate(f"{FUNCTIONS}/callables.py:descriptors_that_it_has") as candidate:
         with pytest.raises(CandidateError, match=r"RuntimeError: \['/memfd', 'socket'\]"):

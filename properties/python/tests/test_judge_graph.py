@@ -7,7 +7,7 @@ from conftest import HERE
 
 import assay
 import callables
-from assay._callable import calling, judge, stages
+from assay._callable import judge, stages
 from assay._callable.graphs import NotCaptured
 from assay._callable.process import Candidate, CandidateError
 from assay._callable.serving import Served
@@ -50,12 +50,12 @@ def judged(name, **options):
 
 @pytest.fixture
 def pretending(monkeypatch):
-    monkeypatch.setattr(calling, "TorchTensors", calling.TorchTensors)  # put back afterwards
     monkeypatch.setattr(judge, "Candidate", Here)
-    import graph_candidates
     import pretended_cuda
 
-    pretended_cuda.install()
+    pretended_cuda.install(monkeypatch.setattr)
+    import graph_candidates
+
     return graph_candidates
 
 

@@ -83,7 +83,8 @@ def test_a_right_answer_is_rewarded_and_a_wrong_one_is_not(environment):
 def test_the_prompt_says_the_shape_and_what_does_not_fit_is_refused(environment):
     question = environment("batch=2,heads=8/2,head_dim=64,page_size=32").dataset[0]["question"]
     assert "q is [batch, 8, 64], the caches are [pages, 32, 2, 64], all bf16" in question
-    for shape, named, said in ((SHAPE + ",page_size=0", {}, "page_size 0, expected 1 and at least 1"), ("heads=3/2", {}, "expected a multiple"), (SHAPE, {"likes": 1}, "likes: no field")):
+    refused = ((SHAPE + ",page_size=0", {}, "page_size 0, expected 1 and at least 1"), ("heads=3/2", {}, "expected a multiple"), (SHAPE, {"likes": 1}, "likes: no field"))
+    for shape, named, said in refused:
         with pytest.raises(ValueError, match=f"assay: .*{said}"):
             environment(shape, **named)
 

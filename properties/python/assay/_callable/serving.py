@@ -61,6 +61,26 @@ class Served:
         return results
 
 
+def _holders():
+    """Modules of this package, and their classes."""
+    package = __name__.partition(".")[0]
+    modules = [module for name, module in list(sys.modules.items()) if name.partition(".")[0] == package]
+    return modules + [kind for module in modules for kind in vars(module).values() if isinstance(kind, type) and kind.__module__.partition(".")[0] == package]
+
+
+def _watched():
+    """A function that raises where something of this package is replaced from now on, of which the judge believes what it says."""
+    before = [(holder, dict(vars(holder))) for holder in _holders()]
+
+    def check():
+        for holder, names in before:
+            replaced = [name for name, value in names.items() if vars(holder).get(name) is not value and callable(value)]
+            if replaced:
+                raise RuntimeError(f"the function replaces {replaced[0]} of {holder.__name__}, a part of what calls it")
+
+    return check
+
+
 def _said(error):
     return str(error) if str(error).startswith("assay: ") else raised_text(error, os.path.dirname(os.path.dirname(__file__)))
 
@@ -85,7 +105,7 @@ def _put(results, memory, begin, end):
 def serve(target, adapter, device, away):
     """Answers calls until the judge is done. Exit code of the process."""
     faulthandler.enable(all_threads=False)
-    channel, memory = Channel(CHANNEL_FD), Memory(MEMORY_FD)
+    channel, memory, check = Channel(CHANNEL_FD), Memory(MEMORY_FD), _watched()
     try:
         served = Served(target, adapter, device)
     except (ValueError, ImportError, FileNotFoundError) as error:
@@ -100,7 +120,9 @@ def serve(target, adapter, device, away):
         room, _ = memory.room(request["bytes"])
         reply = {"reply": request["call"]}
         try:
-            reply["results"] = _put(served.call(request, _arrays(request, room)), room, request["results_at"], request["bytes"])
+            results = served.call(request, _arrays(request, room))
+            check()
+            reply["results"] = _put(results, room, request["results_at"], request["bytes"])
         except Unsupported as refusal:
             reply["refused"] = str(refusal)[:1000]
         except NotCaptured as error:

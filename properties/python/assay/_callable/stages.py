@@ -5,7 +5,8 @@ import typing
 
 import numpy as np
 
-from .drawn import inputs
+from ..elements import from_float32, to_float32
+from .drawn import inputs, one_strong
 from .regimes import REGIMES
 
 #: Words for what an interface may exclude, and the stages that they leave out.
@@ -59,6 +60,16 @@ class Session:
         """In that regime, or with as strong keys where all lengths are full."""
         regime = "strong_edges" if self.full and REGIMES[regime].lengths != "full" else regime
         return inputs(shape or self.shape, regime, int(self._seeds.integers(1 << 62)))
+
+    def with_one_other(self, given, name):
+        """The same but for one element that an output follows: with it the score of a strong key has the other sign, or its value is
+        another one."""
+        at, (request, head) = one_strong(given, np.random.default_rng(int(self._seeds.integers(1 << 62))))
+        array, dim = getattr(given, name).copy(), int(self._seeds.integers(given.shape.head_dim))
+        place = (request, *([-1] if given.shape.q_len > 1 else []), head, dim) if name == "q" else (*at, dim)
+        value = to_float32(array[place], given.shape.dtype)
+        array[place] = from_float32(value + 8 if name == "v_cache" else -2 * given.shape.head_dim * value, given.shape.dtype)
+        return given.with_tensors(**{name: array})
 
     def ask(self, given, **options):
         return Asked(given, self.candidate.call(given, **options))
@@ -116,11 +127,11 @@ def _new_bytes(regime):
 
 
 def _one_changes(session):
-    """Calls that differ from the first in one tensor alone: whoever recognises a call by another one gives its output."""
-    first, other = session.inputs("strong_edges"), session.inputs("strong_edges")
+    """Calls that differ from the first in one element, or in one tensor alone: whoever recognises a call by others gives its output."""
+    first = session.inputs("strong_edges")
     session.ask(first)
     for name in ("q", "k_cache", "v_cache"):
-        yield session.ask(first.with_tensors(**{name: getattr(other, name)}))
+        yield session.ask(session.with_one_other(first, name))
     yield session.ask(first.with_tensors(seq_lens=np.maximum(first.seq_lens // 2, session.shape.q_len).astype(np.int32)))
     if first.page_table is not None and session.shape.batch > 1:
         yield session.ask(first.with_tensors(page_table=np.roll(first.page_table, 1, axis=0)))
@@ -191,7 +202,7 @@ STAGES = (
                                     "magnitudes", "short", "equal_keys")),
     Stage("inputs_unchanged", "the call leaves its inputs as they were", _inputs_unchanged),
     Stage("inputs_kept", "inputs of the first call of a shape are as they were after a later one", _inputs_kept),
-    Stage("one_changes", "calls that differ in one tensor alone", _one_changes),
+    Stage("one_changes", "calls that differ in one element, or in one tensor alone", _one_changes),
     Stage("new_values", "the same storage with other values, after 12 calls", _new_bytes("strong_edges")),
     Stage("new_lengths", "the same storage with other lengths and pages, after 12 calls", _new_bytes("ragged")),
     Stage("after_nan", "a call after one whose values were NaN", _after_nan),
