@@ -42,6 +42,22 @@ def frees_the_workspace_of_another_shape(q, k_cache, v_cache, page_table, seq_le
     return (_attend(q, k_cache, v_cache, page_table, seq_lens, sm_scale).float() * _spaces[shape]).to(q)
 
 
+_space = [torch.ones(0)]
+
+
+def frees_its_workspace_when_it_grows(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    if len(_space[0]) < q.numel():
+        _space[0].fill_(float("nan"))
+        _space[0] = torch.ones(q.numel())
+    return (_attend(q, k_cache, v_cache, page_table, seq_lens, sm_scale).float() * _space[0][: q.numel()].view(q.shape)).to(q)
+
+
+def forget():
+    """As a new process would."""
+    _spaces.clear()
+    _space[0] = torch.ones(0)
+
+
 _outputs = {}
 
 

@@ -77,7 +77,7 @@ class TorchTensors:
 
     def nan_in_freed(self):
         """NaN in all memory of a GPU that this process holds and no tensor has. Pools of graphs stay as they are."""
-        here = [part for part in self.torch.cuda.memory_snapshot() if part["device"] == self.torch.cuda.current_device() and not any(part["segment_pool_id"])]
+        here = [part for part in self.torch.cuda.memory_snapshot() if part["device"] == self.torch.cuda.current_device() and not any(part.get("segment_pool_id", ()))]
         free = sorted((block["size"] for part in here for block in part["blocks"] if block["state"] == "inactive"), reverse=True)
         blocks = [self.torch.full((size // 4,), float("nan"), device=self.device) for size in free]
         del blocks

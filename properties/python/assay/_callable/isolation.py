@@ -9,6 +9,7 @@ import ctypes
 import os
 import select
 import signal
+import site
 import sysconfig
 import threading
 
@@ -59,7 +60,7 @@ def _fresh_proc(libc):
 
 def _own_files():
     """Files and folders that a judge runs: this package, its libraries, and Python with what is installed."""
-    paths = [os.path.dirname(os.path.dirname(os.path.abspath(__file__))), *sysconfig.get_paths().values()]
+    paths = [os.path.dirname(os.path.dirname(os.path.abspath(__file__))), *sysconfig.get_paths().values(), site.getusersitepackages()]
     libraries = [os.environ.get(name, "") for name in ("ASSAY_JUDGE_LIBRARY", "ASSAY_JUDGE_CUDA_LIBRARY", "ASSAY_PROGRAM")]
     program = os.path.dirname(os.path.realpath(libraries[-1])) if libraries[-1] else ""
     beside = [os.path.join(program, name) for name in ("libassay_judge.so", "libassay_judge_cuda.so")]

@@ -161,7 +161,9 @@ def _graph(session):
 
 
 def _graph_other_shape(session):
-    """A call of a larger or smaller shape may move, free or fill a workspace that a graph still uses."""
+    """A call of a larger or smaller shape may move, free or fill a workspace that a graph still uses. A new process has seen no shape: what
+    an earlier stage has let grow would grow no more."""
+    session.candidate.close()
     yield from _replayed(session, _small(session), session.shape)
     yield from _replayed(session, session.shape, _small(session))
 
