@@ -472,6 +472,13 @@ def takes_all_memory(q):
         kept.append(np.ones(1 << 23))
 
 
+def fills_files_of_memory(q):
+    kept = []
+    while True:
+        kept.append(os.memfd_create("kept"))
+        os.write(kept[-1], bytes(1 << 26))
+
+
 def ends_by_a_signal(q):
     os.kill(os.getpid(), 11)
 

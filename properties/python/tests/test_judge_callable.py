@@ -164,7 +164,7 @@ def test_a_candidate_has_its_channel_its_memory_and_nothing_else(tmp_path):
             candidate.call(assay.inputs(SHAPE, seed=1))
 
 
-@pytest.mark.parametrize("name, kind", [("runs_forever", "hung"), ("takes_all_memory", "memory"), ("ends_by_a_signal", "ended"), ("raises", "raised")])
+@pytest.mark.parametrize("name, kind", [("runs_forever", "hung"), ("takes_all_memory", "memory"), ("fills_files_of_memory", "memory"), ("ends_by_a_signal", "ended"), ("raises", "raised")])
 def test_what_goes_too_far_is_ended_and_the_next_call_starts_again(name, kind):
     with Candidate(f"{FUNCTIONS}/callables.py:{name}", limits=assay.Limits(call_seconds=2 if kind == "hung" else 600, gigabytes=1)) as candidate:
         for starts in (1, 1 if kind == "raised" else 2):

@@ -200,8 +200,8 @@ class Candidate:
             pass
 
     def _resident(self):
-        """Bytes of memory of the process and of what it started."""
-        total = 0
+        """Bytes of memory of the process and of what it started, with files of memory that it made and did not map."""
+        total, mapped, files = 0, 0, {}
         for entry in os.listdir("/proc"):
             if entry.isdigit():
                 try:
@@ -210,15 +210,37 @@ class Candidate:
                     if session == self.process.pid:
                         with open(f"/proc/{entry}/statm", encoding="ascii") as file:
                             total += int(file.read().split()[1]) * _PAGE
+                        mapped += _mapped_shared(entry)
+                        files.update(_memory_files(entry))
                 except (OSError, IndexError, ValueError):
                     pass
-        return total
+        files.pop(os.fstat(self.memory).st_ino, None)
+        return total + max(0, sum(files.values()) - mapped)
 
     def tail(self):
         """The end of what the candidate printed."""
         size = self.output.seek(0, os.SEEK_END)
         self.output.seek(max(0, size - _TAIL))
         return plain(self.output.read().decode(errors="replace").strip())
+
+
+def _mapped_shared(pid):
+    """Bytes of memory that a process has mapped shared."""
+    with open(f"/proc/{pid}/status", encoding="latin-1") as file:
+        return next((int(line.split()[1]) * 1024 for line in file if line.startswith("RssShmem:")), 0)
+
+
+def _memory_files(pid):
+    """Bytes of files of memory alone that a process has open, by number."""
+    found = {}
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            if os.readlink(f"/proc/{pid}/fd/{fd}").startswith("/memfd:"):
+                about = os.stat(f"/proc/{pid}/fd/{fd}")
+                found[about.st_ino] = about.st_blocks * 512
+        except OSError:  # closed meanwhile
+            pass
+    return found
 
 
 def _ending(code):

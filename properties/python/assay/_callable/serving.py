@@ -70,13 +70,12 @@ def _holders():
 
 def _watched():
     """A function that raises where something of this package is replaced from now on, of which the judge believes what it says."""
-    before = [(holder, dict(vars(holder))) for holder in _holders()]
+    before = [(holder, name, value, getattr(value, "__code__", None)) for holder in _holders() for name, value in vars(holder).items() if callable(value)]
 
     def check():
-        for holder, names in before:
-            replaced = [name for name, value in names.items() if vars(holder).get(name) is not value and callable(value)]
-            if replaced:
-                raise RuntimeError(f"the function replaces {replaced[0]} of {holder.__name__}, a part of what calls it")
+        for holder, name, value, code in before:
+            if vars(holder).get(name) is not value or getattr(value, "__code__", None) is not code:
+                raise RuntimeError(f"the function replaces {name} of {holder.__name__}, a part of what calls it")
 
     return check
 
