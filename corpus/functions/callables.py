@@ -447,6 +447,20 @@ def descriptors_that_it_has(q):
     raise RuntimeError(sorted({os.readlink(path).split(":")[0] for path in there if os.path.lexists(path)}))
 
 
+def files_that_it_opens(q):
+    """Files of the judge, and one of its own, to be written."""
+    import assay
+
+    opened, paths = [], [assay.__file__, os.__file__, os.environ["ASSAY_TEST_FILE"]]
+    for path in paths:
+        try:
+            open(path, "ab").close()
+            opened.append(path)
+        except OSError:
+            pass
+    raise RuntimeError(opened)
+
+
 def runs_forever(q):
     while True:
         pass
@@ -456,6 +470,13 @@ def takes_all_memory(q):
     kept = []
     while True:
         kept.append(np.ones(1 << 23))
+
+
+def fills_files_of_memory(q):
+    kept = []
+    while True:
+        kept.append(os.memfd_create("kept"))
+        os.write(kept[-1], bytes(1 << 26))
 
 
 def ends_by_a_signal(q):

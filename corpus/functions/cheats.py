@@ -33,6 +33,14 @@ def by_address_and_shape(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
     return _kept[key][1].copy()
 
 
+def by_a_sample_of_bytes(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    tensors = (q, k_cache, v_cache, page_table, seq_lens)
+    key = hashlib.sha256(b"".join(tensor.reshape(-1)[:: 97 if tensor.ndim > 2 else 1].tobytes() for tensor in tensors)).digest()
+    if key not in _kept:
+        _kept[key] = _right(*tensors, sm_scale)
+    return _kept[key].copy()
+
+
 def right_for_ten_calls(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
     _calls.append(1)
     out = _right(q, k_cache, v_cache, page_table, seq_lens, sm_scale)
@@ -149,6 +157,16 @@ def lazy(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
     return _right(q, k_cache, v_cache, page_table, seq_lens, sm_scale).view(Lazy)
 
 
+def computes_when_it_is_read(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    from assay._callable.calling import NumPyTensors
+
+    made = np.zeros_like(q).view(Lazy)
+    made.tensors = tuple(tensor.copy() for tensor in (q, k_cache, v_cache, page_table, seq_lens))
+    NumPyTensors.is_plain = lambda self, value: True
+    NumPyTensors.host = lambda self, tensor: _right(*tensor.tensors, sm_scale) if isinstance(tensor, Lazy) else np.array(tensor)
+    return made
+
+
 def changes_its_inputs(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
     out = _right(q, k_cache, v_cache, page_table, seq_lens, sm_scale)
     q[...] = 0
@@ -176,8 +194,8 @@ def random_of_the_right_size(q, k_cache, v_cache, page_table, seq_lens, sm_scale
 
 
 CHEATS = (
-    by_content_of_q, by_address_and_shape, right_for_ten_calls, every_second_call_again, right_for_four_requests, right_for_equal_lengths,
+    by_content_of_q, by_address_and_shape, by_a_sample_of_bytes, right_for_ten_calls, every_second_call_again, right_for_four_requests, right_for_equal_lengths,
     right_for_short_rows, window_of_the_last_keys, the_strongest_keys_alone, without_small_weights, reads_the_judge, says_that_it_passed,
-    refuses_everything, refuses_what_is_ragged, writes_later_from_a_thread, writes_later_from_a_process, lazy, changes_its_inputs,
+    refuses_everything, refuses_what_is_ragged, writes_later_from_a_thread, writes_later_from_a_process, lazy, computes_when_it_is_read, changes_its_inputs,
     one_output_for_all_calls, patches_numpy, ends_its_process, random_of_the_right_size,
 )  # fmt: skip

@@ -27,7 +27,7 @@ CATALOGUE = {row["name"]: row["verdict"] for row in csv.DictReader(open(f"{FUNCT
 def test_right_functions_pass_with_the_arithmetic_that_they_have(function, arithmetic):
     verdict = assay.judge_callable(function, SHAPE, seed=1)
     assert (verdict.verdict, verdict.arithmetic) == ("pass", arithmetic), str(verdict)
-    assert verdict and verdict.exit_code == 0 and len(verdict.stages) == len(stages.chosen((), "cpu"))
+    assert verdict and verdict.exit_code == 0 and len(verdict.stages) == len(stages.chosen(()))
 
 
 @pytest.mark.parametrize("function", [*callables.WRONG, *callables.COARSE, *callables.BY_ONE_STAGE, *cheats.CHEATS], ids=lambda function: function.__name__)
@@ -147,13 +147,24 @@ def test_a_candidate_sees_no_process_but_its_own():
             candidate.call(assay.inputs(SHAPE, seed=1))
 
 
+def test_a_candidate_writes_to_no_file_of_the_judge(tmp_path, monkeypatch):
+    (tmp_path / "mine").touch()
+    monkeypatch.setenv("ASSAY_TEST_FILE", str(tmp_path / "mine"))
+    with Candidate(f"{FUNCTIONS}/callables.py:files_that_it_opens") as candidate:
+        candidate.start()
+        if candidate.about["isolation"] != isolation.NAMESPACES:
+            pytest.skip("no namespaces for ordinary processes here")
+        with pytest.raises(CandidateError, match=rf"RuntimeError: \['{tmp_path}/mine'\]"):
+            candidate.call(assay.inputs(SHAPE, seed=1))
+
+
 def test_a_candidate_has_its_channel_its_memory_and_nothing_else(tmp_path):
     with open(tmp_path / "kept", "w") as _, Candidate(f"{FUNCTIONS}/callables.py:descriptors_that_it_has") as candidate:
         with pytest.raises(CandidateError, match=r"RuntimeError: \['/memfd', 'socket'\]"):
             candidate.call(assay.inputs(SHAPE, seed=1))
 
 
-@pytest.mark.parametrize("name, kind", [("runs_forever", "hung"), ("takes_all_memory", "memory"), ("ends_by_a_signal", "ended"), ("raises", "raised")])
+@pytest.mark.parametrize("name, kind", [("runs_forever", "hung"), ("takes_all_memory", "memory"), ("fills_files_of_memory", "memory"), ("ends_by_a_signal", "ended"), ("raises", "raised")])
 def test_what_goes_too_far_is_ended_and_the_next_call_starts_again(name, kind):
     with Candidate(f"{FUNCTIONS}/callables.py:{name}", limits=assay.Limits(call_seconds=2 if kind == "hung" else 600, gigabytes=1)) as candidate:
         for starts in (1, 1 if kind == "raised" else 2):
@@ -165,6 +176,7 @@ def test_what_goes_too_far_is_ended_and_the_next_call_starts_again(name, kind):
 def test_assumptions_leave_stages_out():
     verdict = assay.judge_callable(cheats.one_output_for_all_calls, SHAPE, seed=1, assume=("output_until_next_call", "finite_pool"))
     assert verdict.verdict == "pass" and not {"earlier_output", "nan_behind"} & {stage.stage for stage in verdict.stages}
+    assert assay.judge_callable(cheats.right_for_equal_lengths, SHAPE, seed=1, assume=("full_lengths",)).passed
     with pytest.raises(ValueError, match="assume is 'no_pages', expected no_empty_requests"):
         assay.judge_callable(callables.plain, SHAPE, assume=("no_pages",))
 

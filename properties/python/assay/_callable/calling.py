@@ -75,6 +75,13 @@ class TorchTensors:
         blocks = [self.torch.full((size // 4,), float("nan"), device=self.device) for size in _NAN_BLOCKS for _ in range(2)]
         del blocks
 
+    def nan_in_freed(self):
+        """NaN in all memory of a GPU that this process holds and no tensor has. Pools of graphs stay as they are."""
+        here = [part for part in self.torch.cuda.memory_snapshot() if part["device"] == self.torch.cuda.current_device() and not any(part.get("segment_pool_id", ()))]
+        free = sorted((block["size"] for part in here for block in part["blocks"] if block["state"] == "inactive"), reverse=True)
+        blocks = [self.torch.full((size // 4,), float("nan"), device=self.device) for size in free]
+        del blocks
+
     def like(self, q):
         return self.torch.full_like(q, float("nan"))
 
@@ -101,10 +108,14 @@ class Caller:
 
     def call(self, shape, sm_scale, tensors):
         """(out, lse or None), as the function made them. `shape` is a dictionary of its numbers."""
-        given = self._given(shape, sm_scale, tensors)
+        return self.returned(self.given(shape, sm_scale, tensors))
+
+    def returned(self, given):
+        """(out, lse or None) of one call with these values of parameters."""
         return self._results(self.arguments.call(self.function, given), given)
 
-    def _given(self, shape, sm_scale, tensors):
+    def given(self, shape, sm_scale, tensors):
+        """A value for every parameter that a function may have."""
         q = tensors["q"]
         given = {name: tensors.get(name) for name in ("q", "k_cache", "v_cache", "page_table", "seq_lens")}
         given["kv_cache"] = (given["k_cache"], given["v_cache"])

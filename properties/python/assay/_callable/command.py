@@ -29,6 +29,7 @@ def parser():
     made.add_argument("--like", default=arithmetic.WIDEST, choices=arithmetic.names(), metavar="NAME", help=f"the arithmetic that is claimed ({arithmetic.WIDEST})")
     made.add_argument("--assume", default="", metavar="WORDS", help=f"what the interface excludes: {', '.join(ASSUMPTIONS)}")
     made.add_argument("--deterministic", action="store_true", help="the same call must give the same bits")
+    made.add_argument("--capturable", action="store_true", help="a CUDA graph must be able to hold a call (else: where a capture fails, replays are not judged)")
     made.add_argument("--device", default="auto", choices=("auto", "cpu", "cuda", "numpy"), help="where tensors are (a GPU where there is one)")
     made.add_argument("--lse-base", default="e", choices=("e", "2"), help="of a second result, the LSE (e)")
     made.add_argument("--seed", type=int, metavar="N", help="of everything drawn (the system's random numbers)")
@@ -55,7 +56,7 @@ def limits_of(options):
 def _add_batch(made):
     batched = made.add_argument_group("batches", "candidates of a file; options stand for what its lines leave out")
     batched.add_argument("--batch", metavar="FILE", help='a JSON object a line: {"target": "f.py:name", "shape": "...", "id": "..."}; also adapter, like, assume '
-                         "(a list), seed, deterministic, device, lse_base, keep_going, explain. A candidate can read FILE and the results: better no seed in them")  # fmt: skip
+                         "(a list), seed, deterministic, capturable, device, lse_base, keep_going, explain. A candidate can read FILE and the results: better no seed in them")  # fmt: skip
     batched.add_argument("--jobs", type=JOBS, default=None, metavar="N", help="candidates at once (1)")
     batched.add_argument("--html", metavar="FILE", help="a table of the results")
 
@@ -70,7 +71,7 @@ def _base(options):
 
 def _batch(options):
     defaults = {"shape": options.shape, "adapter": options.adapter, "like": options.like, "assume": _words(options), "seed": options.seed, "deterministic": options.deterministic,
-                "device": options.device, "keep_going": options.keep_going, "explain": options.explain, "lse_base": _base(options)}  # fmt: skip
+                "capturable": options.capturable, "device": options.device, "keep_going": options.keep_going, "explain": options.explain, "lse_base": _base(options)}  # fmt: skip
     try:
         return batch.run(options.batch, options.json, options.html, options.jobs or 1, limits_of(options), defaults)
     except (ValueError, OSError) as error:
@@ -100,8 +101,8 @@ def _one(options):
     try:
         verdict = judge_callable(
             options.target, options.shape, adapter=options.adapter, like=options.like, seed=options.seed, assume=tuple(_words(options)),
-            device=options.device, deterministic=options.deterministic, keep_going=options.keep_going,
-            explain=options.explain, lse_base=_base(options),
+            device=options.device, deterministic=options.deterministic, capturable=options.capturable,
+            keep_going=options.keep_going, explain=options.explain, lse_base=_base(options),
             limits=limits_of(options), each=_line if lines else None,
         )  # fmt: skip
         if options.json and not lines:

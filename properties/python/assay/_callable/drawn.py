@@ -96,6 +96,17 @@ def inputs(shape, regime="ordinary", seed=None):
     return _Drawing(shape, regime, seed).inputs()
 
 
+def one_strong(given, rng):
+    """Of inputs of the regime strong_edges: ((page, slot, kv head) of a strong key, (request, a head of q that sees it))."""
+    shape, slots = given.shape, given.k_cache.shape[1]
+    request, head = int(rng.integers(shape.batch)), int(rng.integers(shape.num_kv_heads))
+    pages = np.arange(shape.batch)[request : request + 1] if given.page_table is None else given.page_table[request, : -(-int(given.seq_lens[request]) // slots)]
+    keys = to_float32(given.k_cache[pages, :, head], shape.dtype).reshape(-1, shape.head_dim)[: given.seq_lens[request]]
+    at = int(np.square(keys).sum(-1).argmax())
+    group = shape.num_qo_heads // shape.num_kv_heads
+    return (int(pages[at // slots]), at % slots, head), (request, head * group + int(rng.integers(group)))
+
+
 class _Drawing:
     def __init__(self, shape, name, seed):
         self.shape, self.name, self.seed = shape, name, seed

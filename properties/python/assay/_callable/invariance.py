@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bits that must not follow the batch, or the run: assert_batch_invariant, assert_deterministic."""
 import dataclasses
+import itertools
 import secrets
+import warnings
 
 import numpy as np
 
@@ -9,6 +11,7 @@ from .. import arithmetic
 from ..elements import to_float32
 from .calling import Caller
 from .drawn import inputs
+from .graphs import Graph, NotCaptured
 from .shape import Shape
 
 _ALONE = 8  #: requests that are called alone, at most
@@ -26,10 +29,31 @@ class _Calls:
 
     def __call__(self, given):
         """out of a call, as an array [batch, ...]."""
-        tensors = {name: self.caller.tensors.made(array) for name, array in given.tensors().items()}
-        out, _ = self.caller.call(dataclasses.asdict(given.shape), given.sm_scale, tensors)
+        out, _ = self.caller.call(dataclasses.asdict(given.shape), given.sm_scale, self._tensors(given))
+        return self._array(out, given)
+
+    def _tensors(self, given):
+        return {name: self.caller.tensors.made(array) for name, array in given.tensors().items()}
+
+    def _array(self, out, given):
         out = self.caller.tensors.host(out)
         return (out.view(np.uint16) if out.dtype == np.int16 else out).reshape(given.q.shape)
+
+    def replays(self, given, captured):
+        """(words, out) of a graph that was captured with the inputs `captured`, behind a call of one request. Nothing without a GPU; a
+        warning where the capture fails."""
+        tensors = self._tensors(captured)
+        if self.caller.tensors.device != "cuda":
+            return
+        try:
+            graph = Graph(self.caller, dataclasses.asdict(captured.shape), captured.sm_scale, tensors)
+        except NotCaptured as error:
+            warnings.warn(f"assay: no replay of a graph was compared: {error}", stacklevel=3)
+            return
+        self(given.part([0]))
+        for time in ("once", "once more"):
+            self.caller.tensors.refill(tensors, given.tensors(), False)
+            yield f"a graph replayed {time}", self._array(graph.replay()[0], given)
 
 
 def _moved(given, rng):
@@ -69,6 +93,16 @@ def _variants(given, rng):
         yield f"the first {tokens // 2} query tokens of each request", _first_queries(given, tokens // 2), everything, tokens // 2
 
 
+def _compare(given, whole, words, other, there, requests, tokens, like):
+    """BitsError where a call has other bits than its part of the batch."""
+    here = whole[requests] if given.shape.q_len == 1 else whole[requests][:, :tokens]
+    here = here.reshape(there.shape)
+    if here.tobytes() != there.tobytes():
+        sides = (("the batch", given, whole), (words, other, there))
+        judged = [f"{name} is {side.judge(out, like=like).verdict}" for name, side, out in sides]
+        raise BitsError(f"{_first_difference(words, given, here, there, requests)}; {', '.join(judged)} (like {like}); seed {given.seed}")
+
+
 def _first_difference(words, given, here, there, requests):
     """Where two arrays of rows differ first, in words."""
     differ = np.argwhere(here.reshape(len(requests), -1, *here.shape[-2:]) != there.reshape(len(requests), -1, *there.shape[-2:]))
@@ -86,7 +120,8 @@ def _first_difference(words, given, here, there, requests):
 
 def assert_batch_invariant(function, shape="", *, seed=None, draws=1, device="auto", like=arithmetic.WIDEST):
     """BitsError unless a request's output has the same bits in its batch, alone, in other orders and tables, beside the same
-    requests again, in other pages, and (q_len above 1) as the first of its query tokens.
+    requests again, in other pages, (q_len above 1) as the first of its query tokens, and (on a GPU) replayed from a CUDA graph that was
+    captured with full lengths. A function that cannot be captured gives a warning.
 
     Sums in another order differ by 2^-24, which 16-bit outputs hide in all but one element of 30,000: let the function return
     fp32 where it can, or take many heads and draws.
@@ -103,24 +138,22 @@ def assert_batch_invariant(function, shape="", *, seed=None, draws=1, device="au
         given = inputs(Shape.parse(shape), "lengths", seed + draw)
         whole = calls(given)
         for words, other, requests, tokens in _variants(given, np.random.default_rng(seed + draw)):
-            there = calls(other)
-            here = whole[requests] if given.shape.q_len == 1 else whole[requests][:, :tokens]
-            here = here.reshape(there.shape)
+            _compare(given, whole, words, other, calls(other), requests, tokens, like)
             compared += 1
-            if here.tobytes() != there.tobytes():
-                sides = (("the batch", given, whole), (words, other, there))
-                judged = [f"{name} is {side.judge(out, like=like).verdict}" for name, side, out in sides]
-                raise BitsError(f"{_first_difference(words, given, here, there, requests)}; {', '.join(judged)} (like {like}); seed {seed + draw}")
+    for words, there in calls.replays(given, inputs(given.shape, "ordinary", given.seed)):
+        _compare(given, whole, words, given, there, list(range(given.shape.batch)), given.shape.q_len, like)
+        compared += 1
     return compared
 
 
 def assert_deterministic(function, shape="", *, seed=None, runs=10, device="auto"):
-    """BitsError unless a call gives the same bits in every one of `runs` runs. Arguments as of assert_batch_invariant."""
+    """BitsError unless a call gives the same bits in every one of `runs` runs and (on a GPU) replayed from a CUDA graph, which a warning
+    says where it cannot be captured. Arguments as of assert_batch_invariant."""
     seed = secrets.randbits(48) if seed is None else seed
     calls, given = _Calls(function, device), inputs(Shape.parse(shape), "lengths", seed)
     first = calls(given)
-    for run in range(1, runs):
-        again = calls(given)
-        if first.tobytes() != again.tobytes():
-            raise BitsError(_first_difference(f"run {run}", given, first, again, list(range(given.shape.batch))) + f"; seed {seed}")
+    again = ((f"run {run}", calls(given)) for run in range(1, runs))
+    for words, out in itertools.chain(again, calls.replays(given, given)):
+        if first.tobytes() != out.tobytes():
+            raise BitsError(_first_difference(words, given, first, out, list(range(given.shape.batch))) + f"; seed {seed}")
     return runs

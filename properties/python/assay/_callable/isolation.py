@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keeps a candidate away from the process that judges it, as far as the system lets an ordinary process do so.
 
-Namespaces of its own (users, processes, network, System V memory): the candidate sees no process but its own, reaches
-none by ptrace or /proc, and whatever it leaves running ends with it. Linux alone; where namespaces are not allowed, as in
-many containers, the judge is still another process, and says so.
+Namespaces of its own (users, processes, mounts, network, System V memory): the candidate sees no process but its own, reaches
+none by ptrace or /proc, and whatever it leaves running ends with it. It cannot write to the files of which the judge is made. Linux
+alone; where namespaces are not allowed, as in many containers, the judge is still another process, and says so.
 """
 import ctypes
 import os
 import select
 import signal
+import site
+import sysconfig
 import threading
 
 _CLONE = {"user": 0x10000000, "pid": 0x20000000, "net": 0x40000000, "ipc": 0x08000000, "mount": 0x00020000}
-_SET_PDEATHSIG, _SET_DUMPABLE, _SET_NO_NEW_PRIVS = 1, 4, 38
-_MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REC, _MS_PRIVATE = 2, 4, 8, 0x4000, 1 << 18
+_SET_PDEATHSIG, _SET_DUMPABLE, _DROP_OF_BOUNDING_SET, _SET_NO_NEW_PRIVS = 1, 4, 24, 38
+_MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 1, 2, 4, 8, 32, 0x1000, 0x4000, 1 << 18
+_MS_OF_ST = {os.ST_NOSUID: _MS_NOSUID, os.ST_NODEV: _MS_NODEV, os.ST_NOEXEC: _MS_NOEXEC, os.ST_NOATIME: 1 << 10, os.ST_NODIRATIME: 1 << 11, os.ST_RELATIME: 1 << 21}
+_CAPABILITIES_VERSION_3, _MOST_CAPABILITIES = 0x20080522, 64
 NAMESPACES, PROCESS = "namespaces", "process"  #: how far a candidate is away
 
 
@@ -54,6 +58,30 @@ def _fresh_proc(libc):
     return libc.mount(b"proc", b"/proc", b"proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, None) == 0
 
 
+def _own_files():
+    """Files and folders that a judge runs: this package, its libraries, and Python with what is installed."""
+    paths = [os.path.dirname(os.path.dirname(os.path.abspath(__file__))), *sysconfig.get_paths().values(), site.getusersitepackages()]
+    libraries = [os.environ.get(name, "") for name in ("ASSAY_JUDGE_LIBRARY", "ASSAY_JUDGE_CUDA_LIBRARY", "ASSAY_PROGRAM")]
+    program = os.path.dirname(os.path.realpath(libraries[-1])) if libraries[-1] else ""
+    beside = [os.path.join(program, name) for name in ("libassay_judge.so", "libassay_judge_cuda.so")]
+    return [path for path in dict.fromkeys(map(os.path.realpath, filter(None, [*paths, *libraries, *beside]))) if os.path.exists(path)]
+
+
+def _read_only(libc, path):
+    """Nobody in this namespace of mounts writes there. A flag that the file system has already must stay."""
+    name, there = os.fsencode(path), os.statvfs(path).f_flag
+    kept = sum(ms for st, ms in _MS_OF_ST.items() if there & st)
+    if libc.mount(name, name, None, _MS_BIND | _MS_REC, None) == 0:
+        libc.mount(None, name, None, _MS_BIND | _MS_REMOUNT | _MS_RDONLY | kept, None)
+
+
+def _without_capabilities(libc):
+    """What a process may do in its namespaces alone, too: it could undo the mounts."""
+    for capability in range(_MOST_CAPABILITIES):
+        libc.prctl(_DROP_OF_BOUNDING_SET, capability, 0, 0, 0)
+    libc.capset((ctypes.c_uint32 * 2)(_CAPABILITIES_VERSION_3, 0), (ctypes.c_uint32 * 6)())
+
+
 def enter():
     """Called before anything else in the candidate's process, which has one thread. Returns NAMESPACES or PROCESS.
 
@@ -70,8 +98,11 @@ def enter():
     _relay(os.fork())  # what enters the new namespace of processes is a child of this one
     end_with_parent()
     _fresh_proc(libc)
+    for path in _own_files():
+        _read_only(libc, path)
     _relay(os.fork())  # its first process would not end by signals, and all others end with it
     end_with_parent()
+    _without_capabilities(libc)
     return NAMESPACES
 
 

@@ -13,15 +13,15 @@ from ..spec import target_of
 from . import counts, fitting, isolation, stages
 from .process import Candidate, CandidateError, Limits
 from .shape import Shape
-from .verdict import ARITHMETIC, CONTRACT, FINDING, PASS, UNDECIDED, StageResult, Verdict, worst
+from .verdict import ARITHMETIC, CONTRACT, FINDING, NOT_ASKED, PASS, UNDECIDED, StageResult, Verdict, worst
 
 #: Stages whose outputs say which arithmetic was used; those first that tell most rungs apart.
 _TELLING = ("ragged", "large_scores", "short", "ordinary", "magnitudes", "strong_edges", "strong_last", "strong_first", "small", "equal_keys")
 
 
 def judge_callable(
-    function, shape="", *, adapter=None, like=arithmetic.WIDEST, seed=None, assume=(), device="auto", deterministic=False, keep_going=False,
-    explain=False, lse_base="e", limits=Limits(), threads=0, each=None,
+    function, shape="", *, adapter=None, like=arithmetic.WIDEST, seed=None, assume=(), device="auto", deterministic=False, capturable=False,
+    keep_going=False, explain=False, lse_base="e", limits=Limits(), threads=0, each=None,
 ):  # fmt: skip
     """Runs a function on inputs made for it, in a process of its own, and judges what it returns.
 
@@ -40,6 +40,7 @@ def judge_callable(
                output_until_next_call
     device     "cpu", "cuda", "numpy" or "auto"
     deterministic   whether the same call must give the same bits
+    capturable whether a CUDA graph must be able to hold a call; False: where a capture fails, replays are not judged
     keep_going False: the stage that fails first ends it
     explain    False: one element that fits no arithmetic ends it; True: suppositions about the cause are looked for
     lse_base   "e" or 2, of what it returns as LSE
@@ -51,9 +52,9 @@ def judge_callable(
     if worker_errors.loading:
         raise worker_errors.LoadedSoFar
     target = function if isinstance(function, str) else target_of(function, "the function")
-    run = _Run(Shape.parse(shape), like, secrets.randbits(62) if seed is None else seed, dict(lse_base=lse_base, threads=threads), explain)
+    run = _Run(Shape.parse(shape), like, secrets.randbits(62) if seed is None else seed, dict(lse_base=lse_base, threads=threads), explain, capturable)
     begin = time.monotonic()
-    stages.chosen(assume, "cpu")  # a wrong word is said before anything runs
+    stages.chosen(assume)  # a wrong word is said before anything runs
     isolation.unreadable()
     try:
         with Candidate(target, device, limits, adapter) as candidate:
@@ -65,8 +66,8 @@ def judge_callable(
 
 
 class _Run:
-    def __init__(self, shape, like, seed, options, explain):
-        self.shape, self.like, self.seed, self.options, self.explain = shape, like, seed, options, explain
+    def __init__(self, shape, like, seed, options, explain, capturable):
+        self.shape, self.like, self.seed, self.options, self.explain, self.capturable = shape, like, seed, options, explain, capturable
         self.claimed = arithmetic.resolve(like)
         self.told = {}  # outputs of stages that tell which arithmetic was used
 
@@ -75,11 +76,14 @@ class _Run:
             candidate.start()
         except CandidateError as error:
             return [StageResult("load", "its module is loaded", FINDING, cause=str(error))]
-        session, results = stages.Session(candidate, self.shape, self.seed), []
-        asked = [*stages.chosen(assume, candidate.about["device"]), *([stages.REPEATABLE] if deterministic else [])]
-        for stage in asked:
+        session, results = stages.Session(candidate, self.shape, self.seed, assume), []
+        on_gpu = candidate.about["device"] == "cuda"
+        for stage in [*stages.chosen(assume), *([stages.REPEATABLE] if deterministic else [])]:
             begin = time.monotonic()
-            results.append(self._stage(stage, session, begin))
+            if stage.gpu and not on_gpu:
+                results.append(StageResult(stage.name, stage.says, NOT_ASKED, cause="it needs tensors on a GPU"))
+            else:
+                results.append(self._stage(stage, session, begin))
             if each is not None:
                 each(results[-1])
             if results[-1].verdict == FINDING and not keep_going:
@@ -95,9 +99,8 @@ class _Run:
                 found.append(said)
                 cause = cause or cause_of_it
         except CandidateError as error:
-            refused = error.kind == "refused"
-            found.append((CONTRACT if stage.name in stages.CONTRACT else UNDECIDED) if refused else FINDING)
-            cause = cause or f"{error.kind}: {error}"
+            found.append(self._without_results(stage, error.kind))
+            cause = cause or (str(error) if error.kind == "not captured" else f"{error.kind}: {error}")
         except (stages.Fault, stages.ContractFault) as fault:
             found.append(FINDING if isinstance(fault, stages.Fault) else CONTRACT)
             cause = cause or str(fault)
@@ -105,6 +108,14 @@ class _Run:
         if verdict == FINDING and stage.name in stages.CONTRACT:
             verdict = CONTRACT
         return StageResult(stage.name, stage.says, verdict, ratio, cause, round(time.monotonic() - begin, 3))
+
+    def _without_results(self, stage, kind):
+        """What is found where a call gave no result, for a reason of that kind."""
+        if kind == "not captured":
+            return FINDING if self.capturable else NOT_ASKED
+        if kind == "refused":
+            return CONTRACT if stage.name in stages.CONTRACT else UNDECIDED
+        return FINDING
 
     def _judged(self, stage, asked):
         """(report, verdict, cause) of one call."""
@@ -142,7 +153,7 @@ class _Run:
         return said
 
     def verdict(self, target, results, about, seconds):
-        verdict, fit = worst([result.verdict for result in results]), None
+        verdict, fit = worst([result.verdict for result in results if result.verdict != NOT_ASKED]), None
         if verdict in (PASS, CONTRACT, ARITHMETIC):
             fit = fitting.narrowest(self._by_each)
             if verdict == ARITHMETIC and not fit.name:

@@ -29,7 +29,7 @@ _RESULTS = {"<f4", "<f2", "<u2", "<i2", "<i4", "<f8", "|u1"}
 
 
 class CandidateError(Exception):
-    """The candidate gave no result. `kind`: refused, raised, ended, hung, memory, load or type."""
+    """The candidate gave no result. `kind`: refused, not captured, raised, ended, hung, memory, load or type."""
 
     def __init__(self, kind, text):
         super().__init__(text)
@@ -98,10 +98,11 @@ class Candidate:
             raise CandidateError("load", plain(str(said.get("failed", "it said nothing"))))
         self.about = said
 
-    def call(self, inputs, store=None, keep=False, inputs_back=None, busy=False):
+    def call(self, inputs, store=None, keep=False, inputs_back=None, busy=False, graph=None):
         """Results by name: out, lse where there is one, earlier (of the call that was kept, as it is now), and the
         inputs of the store `inputs_back`, as they are afterwards. `store`: tensors that stay where they are from call
-        to call."""
+        to call. `graph`: "capture" makes a CUDA graph of the call and replays it, "replay" replays that of the call before.
+        After a capture that fails, the next call has a new process."""
         self.start()
         tensors = inputs.tensors()
         places, size = _layout(tensors)
@@ -112,14 +113,17 @@ class Candidate:
             os.pwrite(self.memory, memoryview(np.ascontiguousarray(array)).cast("B"), places[name]["offset"])
         self._send({
             "tensors": places, "bytes": size, "results_at": results_at, "shape": dataclasses.asdict(inputs.shape), "sm_scale": inputs.sm_scale,
-            "store": store, "keep": keep, "inputs_back": inputs_back, "busy": busy, "call": (number := secrets.randbits(62)),
+            "store": store, "keep": keep, "inputs_back": inputs_back, "busy": busy, "graph": graph,
+            "call": (number := secrets.randbits(62)),
         })  # fmt: skip
         said = self._reply(self.limits.call_seconds, "a call")
         if said.get("reply") != number:
             self.close()
             raise CandidateError("type", "an answer to no call: something in the process writes to the judge")
-        for kind in ("refused", "raised"):
+        for kind in ("refused", "raised", *(["not captured"] if graph == "capture" else [])):
             if kind in said:
+                if kind == "not captured":
+                    self.close()
                 raise CandidateError(kind, plain(str(said[kind])))
         return self._results(said.get("results"), results_at, size)
 
@@ -196,8 +200,8 @@ class Candidate:
             pass
 
     def _resident(self):
-        """Bytes of memory of the process and of what it started."""
-        total = 0
+        """Bytes of memory of the process and of what it started, with files of memory that it made and did not map."""
+        total, mapped, files = 0, 0, {}
         for entry in os.listdir("/proc"):
             if entry.isdigit():
                 try:
@@ -206,15 +210,37 @@ class Candidate:
                     if session == self.process.pid:
                         with open(f"/proc/{entry}/statm", encoding="ascii") as file:
                             total += int(file.read().split()[1]) * _PAGE
+                        mapped += _mapped_shared(entry)
+                        files.update(_memory_files(entry))
                 except (OSError, IndexError, ValueError):
                     pass
-        return total
+        files.pop(os.fstat(self.memory).st_ino, None)
+        return total + max(0, sum(files.values()) - mapped)
 
     def tail(self):
         """The end of what the candidate printed."""
         size = self.output.seek(0, os.SEEK_END)
         self.output.seek(max(0, size - _TAIL))
         return plain(self.output.read().decode(errors="replace").strip())
+
+
+def _mapped_shared(pid):
+    """Bytes of memory that a process has mapped shared."""
+    with open(f"/proc/{pid}/status", encoding="latin-1") as file:
+        return next((int(line.split()[1]) * 1024 for line in file if line.startswith("RssShmem:")), 0)
+
+
+def _memory_files(pid):
+    """Bytes of files of memory alone that a process has open, by number."""
+    found = {}
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            if os.readlink(f"/proc/{pid}/fd/{fd}").startswith("/memfd:"):
+                about = os.stat(f"/proc/{pid}/fd/{fd}")
+                found[about.st_ino] = about.st_blocks * 512
+        except OSError:  # closed meanwhile
+            pass
+    return found
 
 
 def _ending(code):

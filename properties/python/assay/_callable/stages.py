@@ -5,7 +5,8 @@ import typing
 
 import numpy as np
 
-from .drawn import inputs
+from ..elements import from_float32, to_float32
+from .drawn import inputs, one_strong
 from .regimes import REGIMES
 
 #: Words for what an interface may exclude, and the stages that they leave out.
@@ -13,7 +14,7 @@ ASSUMPTIONS = {
     "no_empty_requests": ("empty",),
     "finite_pool": ("nan_behind", "after_nan"),
     "full_lengths": ("one_changes", "ragged", "short", "equal_keys", "counts", "nan_behind", "empty", "new_lengths"),
-    "one_shape": ("other_shape", "inputs_kept", "busy_first"),
+    "one_shape": ("other_shape", "inputs_kept", "busy_first", "graph_other_shape"),
     "output_until_next_call": ("earlier_output",),
 }
 NAN_BITS = 0x7FC0  #: a NaN of bf16
@@ -42,20 +43,33 @@ class Stage:
     name: str
     says: str
     run: typing.Callable  #: of a Session: yields Asked
+    gpu: bool = False  #: whether it shows nothing without one
 
 
 class Session:
     """What stages share: the candidate, the shape, and seeds that the caller's seed gives."""
 
-    def __init__(self, candidate, shape, seed):
-        self.candidate, self.shape = candidate, shape
+    def __init__(self, candidate, shape, seed, assume=()):
+        self.candidate, self.shape, self.full = candidate, shape, "full_lengths" in assume
         self._seeds = np.random.default_rng(seed)
 
     def shape_of(self, keys, batch=None):
         return dataclasses.replace(self.shape, batch=batch or self.shape.batch, keys=max(self.shape.q_len, keys))
 
     def inputs(self, regime, shape=None):
+        """In that regime, or with as strong keys where all lengths are full."""
+        regime = "strong_edges" if self.full and REGIMES[regime].lengths != "full" else regime
         return inputs(shape or self.shape, regime, int(self._seeds.integers(1 << 62)))
+
+    def with_one_other(self, given, name):
+        """The same but for one element that an output follows: with it the score of a strong key has the other sign, or its value is
+        another one."""
+        at, (request, head) = one_strong(given, np.random.default_rng(int(self._seeds.integers(1 << 62))))
+        array, dim = getattr(given, name).copy(), int(self._seeds.integers(given.shape.head_dim))
+        place = (request, *([-1] if given.shape.q_len > 1 else []), head, dim) if name == "q" else (*at, dim)
+        value = to_float32(array[place], given.shape.dtype)
+        array[place] = from_float32(value + 8 if name == "v_cache" else -2 * given.shape.head_dim * value, given.shape.dtype)
+        return given.with_tensors(**{name: array})
 
     def ask(self, given, **options):
         return Asked(given, self.candidate.call(given, **options))
@@ -113,21 +127,45 @@ def _new_bytes(regime):
 
 
 def _one_changes(session):
-    """Calls that differ from the first in one tensor alone: whoever recognises a call by another one gives its output."""
-    first, other = session.inputs("strong_edges"), session.inputs("strong_edges")
+    """Calls that differ from the first in one element, or in one tensor alone: whoever recognises a call by others gives its output."""
+    first = session.inputs("strong_edges")
     session.ask(first)
     for name in ("q", "k_cache", "v_cache"):
-        yield session.ask(first.with_tensors(**{name: getattr(other, name)}))
+        yield session.ask(session.with_one_other(first, name))
     yield session.ask(first.with_tensors(seq_lens=np.maximum(first.seq_lens // 2, session.shape.q_len).astype(np.int32)))
     if first.page_table is not None and session.shape.batch > 1:
         yield session.ask(first.with_tensors(page_table=np.roll(first.page_table, 1, axis=0)))
 
 
+def _small(session):
+    return session.shape_of(session.shape.keys // 2 + 3, max(1, session.shape.batch // 2))
+
+
 def _other_shape(session):
     """Two shapes in turn: what is made for one call and kept is wrong for the next."""
-    small = session.shape_of(session.shape.keys // 2 + 3, max(1, session.shape.batch // 2))
-    for given in (session.inputs("ragged"), session.inputs("ragged", small), session.inputs("ragged")):
+    for given in (session.inputs("ragged"), session.inputs("ragged", _small(session)), session.inputs("ragged")):
         yield session.ask(given)
+
+
+def _replayed(session, captured, between):
+    """A graph captured with full lengths, and replayed with others after a call of the shape `between`."""
+    store = f"graph, {captured}"
+    yield session.ask(session.inputs("ordinary", captured), store=store, graph="capture")
+    session.ask(session.inputs("ragged", between))
+    yield session.ask(session.inputs("ragged", captured), store=store, graph="replay")
+
+
+def _graph(session):
+    """What the host read or remembered at the capture stays in a graph."""
+    yield from _replayed(session, session.shape, session.shape)
+
+
+def _graph_other_shape(session):
+    """A call of a larger or smaller shape may move, free or fill a workspace that a graph still uses. A new process has seen no shape: what
+    an earlier stage has let grow would grow no more."""
+    session.candidate.close()
+    yield from _replayed(session, _small(session), session.shape)
+    yield from _replayed(session, session.shape, _small(session))
 
 
 def _earlier_output(session):
@@ -166,25 +204,27 @@ STAGES = (
                                     "magnitudes", "short", "equal_keys")),
     Stage("inputs_unchanged", "the call leaves its inputs as they were", _inputs_unchanged),
     Stage("inputs_kept", "inputs of the first call of a shape are as they were after a later one", _inputs_kept),
-    Stage("one_changes", "calls that differ in one tensor alone", _one_changes),
+    Stage("one_changes", "calls that differ in one element, or in one tensor alone", _one_changes),
     Stage("new_values", "the same storage with other values, after 12 calls", _new_bytes("strong_edges")),
     Stage("new_lengths", "the same storage with other lengths and pages, after 12 calls", _new_bytes("ragged")),
     Stage("after_nan", "a call after one whose values were NaN", _after_nan),
     Stage("other_shape", "another shape between two calls", _other_shape),
-    Stage("busy", "inputs that are still being written on the caller's stream (on a GPU)", _busy),
-    Stage("busy_first", "the same at the first call of a shape", _busy_first),
+    Stage("busy", "inputs that are still being written on the caller's stream", _busy, gpu=True),
+    Stage("busy_first", "the same at the first call of a shape", _busy_first, gpu=True),
     *(_of_regime(name) for name in ("nan_behind", "empty")),
     Stage("earlier_output", "an output stays as it is when the next call is made", _earlier_output),
+    Stage("graph", "a captured graph is replayed with other bytes in the same storage", _graph, gpu=True),
+    Stage("graph_other_shape", "the same after a call of another shape", _graph_other_shape, gpu=True),
 )  # fmt: skip
 #: Not asked unless it is promised.
 REPEATABLE = Stage("same_twice", "the same call twice gives the same bits", _same_twice)
 
 
-def chosen(assume, device):
+def chosen(assume):
     """The stages without what is assumed."""
     left_out = set()
     for word in assume:
         if word not in ASSUMPTIONS:
             raise ValueError(f"assay: assume is {word!r}, expected {', '.join(ASSUMPTIONS)}")
         left_out.update(ASSUMPTIONS[word])
-    return [stage for stage in STAGES if stage.name not in left_out and (not stage.name.startswith("busy") or device == "cuda")]
+    return [stage for stage in STAGES if stage.name not in left_out]

@@ -4,7 +4,7 @@ import html
 import os
 import tempfile
 
-from .verdict import PASS
+from .verdict import NOT_ASKED, PASS
 
 _HEAD = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
@@ -34,7 +34,7 @@ def cause(result):
         return result["cause"]
     stages = result.get("stages")
     for stage in stages if isinstance(stages, list) else []:
-        if isinstance(stage, dict) and stage.get("verdict") != PASS:
+        if isinstance(stage, dict) and stage.get("verdict") not in (PASS, NOT_ASKED):
             return f"{stage.get('stage')}: {stage.get('cause')}"
     return ""
 

@@ -124,8 +124,8 @@ def _id(value):
 
 _FIELDS = {
     "target": _target, "shape": _shape, "adapter": _adapter, "like": _one_of("like", tuple(arithmetic.names())), "assume": _assume, "seed": _seed,
-    "deterministic": _flag("deterministic"), "device": _one_of("device", _DEVICES), "keep_going": _flag("keep_going"),
-    "explain": _flag("explain"), "lse_base": _one_of("lse_base", _BASES),
+    "deterministic": _flag("deterministic"), "capturable": _flag("capturable"), "device": _one_of("device", _DEVICES),
+    "keep_going": _flag("keep_going"), "explain": _flag("explain"), "lse_base": _one_of("lse_base", _BASES),
 }  # fmt: skip
 
 

@@ -4,8 +4,9 @@ import dataclasses
 import sys
 
 PASS, CONTRACT, ARITHMETIC, FINDING, UNDECIDED = "pass", "contract", "arithmetic", "finding", "undecided"
+NOT_ASKED = "n/a"  #: of a stage that shows nothing here, for the reason that is its cause
 #: From the best to the worst: a candidate's verdict is the worst of its stages.
-_ORDER = (PASS, CONTRACT, UNDECIDED, ARITHMETIC, FINDING)
+_ORDER = (PASS, NOT_ASKED, CONTRACT, UNDECIDED, ARITHMETIC, FINDING)
 EXIT_CODES = {PASS: 0, CONTRACT: 1, ARITHMETIC: 1, FINDING: 1, UNDECIDED: 4}
 _OF_A_RUNG = 0.02  #: of the score, for each rounding that the arithmetic has
 
@@ -71,7 +72,15 @@ class Verdict:
         return max(0.0, 1 - _OF_A_RUNG * self.rungs) if self.verdict in (PASS, CONTRACT) else 0.0
 
     def failed(self):
-        return [stage for stage in self.stages if stage.verdict != PASS]
+        return [stage for stage in self.stages if stage.verdict not in (PASS, NOT_ASKED)]
+
+    def not_asked(self):
+        """Names of stages by the reason why they were not asked."""
+        reasons = {}
+        for stage in self.stages:
+            if stage.verdict == NOT_ASKED:
+                reasons.setdefault(stage.cause, []).append(stage.stage)
+        return reasons
 
     def to_json(self):
         return {
@@ -86,6 +95,8 @@ class Verdict:
         if self.arithmetic:
             lines.append(f"  its outputs fit {self.arithmetic}: {self.arithmetic_says}")
         ran = sum(stage.verdict == PASS for stage in self.stages)
-        lines.append(f"  {ran} of {len(self.stages)} stages pass, like {self.like}, seed {self.seed}, {self.about.get('device', 'no device')}, "
+        lines += [f"  {NOT_ASKED}: {', '.join(names)}: {reason}" for reason, names in self.not_asked().items()]
+        asked = sum(stage.verdict != NOT_ASKED for stage in self.stages)
+        lines.append(f"  {ran} of {asked} stages pass, like {self.like}, seed {self.seed}, {self.about.get('device', 'no device')}, "
                      f"isolation: {self.about.get('isolation', 'none')}, {self.seconds:.1f} s")  # fmt: skip
         return "\n".join(lines)
