@@ -2,12 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Registers, stack and static shared memory of every compiled kernel, against a committed table.
 
-Usage: kernel_figures.py [--write] [--only ARCH] [BINARY] [TABLE]
+Usage: kernel_figures.py [--write] [--only ARCH [--record]] [BINARY] [TABLE]
+       kernel_figures.py --unchanged ARCH
 BINARY (build/cuda/assay) is any program or object with the kernels in it, TABLE
 kernels/decode/figures.csv. Fails (exit code 1) when a kernel uses stack or local memory, when a
 block of it does not fit into the registers of an SM, when the figures differ from the table, or when
 the stripped binary is larger than MAX_BYTES. --only sm_90: of one architecture, which is all that BINARY
 holds. --write makes the table from the binary.
+
+--record notes in kernels/decode/figures.sources from which sources and with which nvcc the compared binary was built.
+--unchanged says by exit code 0 that both are still those: nothing needs to be compiled then to know the figures.
 
 Reads the cubins inside the binary itself, because cuobjdump does not come with every toolkit that
 can compile: .nv_fatbin holds fat binaries, these one cubin per architecture (plain or zstd), a cubin
@@ -15,15 +19,18 @@ is an ELF file whose .nv.info sections name the figures.
 """
 import csv
 import ctypes
+import hashlib
 import io
 import os
 import re
+import shutil
 import struct
 import subprocess
 import sys
 import tempfile
 
-BINARY, TABLE = "build/cuda/assay", "kernels/decode/figures.csv"
+BINARY, TABLE, RECORD = "build/cuda/assay", "kernels/decode/figures.csv", "kernels/decode/figures.sources"
+NOT_COMPILED = ("/tests/", "/simt/", "kernels/bench/", "kernels/torch/")  # by nvcc, into the library
 MAX_BYTES = 40 << 20  # stripped; the kernels compress to 32 MB, and their PTX
 SM_REGISTERS = 65536
 SHOWN = 20  # faults
@@ -184,8 +191,44 @@ def faults(rows, table, size):
         yield f"{size} bytes stripped, the limit is {MAX_BYTES}"
 
 
+def sources():
+    """Everything of the tree that decides what nvcc makes of the kernels."""
+    listed = subprocess.run(["git", "ls-files", "kernels", "ci/cmake"], capture_output=True, text=True, check=True).stdout.split()
+    suffixes = (".h", ".cuh", ".cu", ".inl", ".def", ".in", ".cmake", "CMakeLists.txt")
+    return [name for name in listed if name.endswith(suffixes) and not any(part in name for part in NOT_COMPILED)]
+
+
+def state_of_sources():
+    """The version of nvcc, and a digest of the sources."""
+    nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
+    said = subprocess.run([nvcc, "--version"], capture_output=True, text=True, check=True).stdout
+    digest = hashlib.sha256()
+    for name in sources():
+        with open(name, "rb") as f:
+            digest.update(name.encode() + b"\0" + hashlib.sha256(f.read()).digest())
+    return re.search(r"V[\d.]+", said)[0], digest.hexdigest()
+
+
+def recorded():
+    """{architecture: (nvcc, digest)}"""
+    with open(RECORD) as f:
+        return {arch: (nvcc, digest) for arch, nvcc, digest in map(str.split, f)}
+
+
+def record(arch, binary):
+    """Notes today's sources as those of a binary that is younger than all of them."""
+    newer = [name for name in sources() if os.path.getmtime(name) > os.path.getmtime(binary)]
+    if newer:
+        sys.exit(f"kernel_figures: {newer[0]} is newer than {binary}: build it first")
+    rows = {**(recorded() if os.path.exists(RECORD) else {}), arch: state_of_sources()}
+    with open(RECORD, "w") as f:
+        f.writelines(f"{name} {nvcc} {digest}\n" for name, (nvcc, digest) in sorted(rows.items()))
+
+
 def main():
-    arguments = [a for a in sys.argv[1:] if a != "--write"]
+    if sys.argv[1:2] == ["--unchanged"] and len(sys.argv) == 3:
+        sys.exit(recorded().get(sys.argv[2]) != state_of_sources())
+    arguments = [a for a in sys.argv[1:] if a not in ("--write", "--record")]
     only = None
     if "--only" in arguments[:-1]:
         at = arguments.index("--only")
@@ -193,7 +236,7 @@ def main():
         del arguments[at : at + 2]
     if "--write" in sys.argv and only:
         sys.exit("kernel_figures: --write takes a binary of every architecture, not --only")
-    if len(arguments) > 2 or any(a.startswith("-") for a in arguments):
+    if len(arguments) > 2 or any(a.startswith("-") for a in arguments) or "--record" in sys.argv and not only:
         sys.exit(__doc__)
     binary, table_path = (arguments + [BINARY, TABLE][len(arguments) :])[:2]
     rows = read_binary(binary)
@@ -213,6 +256,8 @@ def main():
     if found:
         print(f"{len(found)} faults; figures meant to change: ci/kernel_figures.py --write, commit {table_path}")
         sys.exit(1)
+    if "--record" in sys.argv:
+        record(only, binary)
     most = max(int(row[4]) for row in rows)
     print(
         f"figures of {len(rows)} kernels as in {table_path}: no stack, {most} registers at most; "

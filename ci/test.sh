@@ -12,6 +12,7 @@
 . "$(dirname "$0")/lib.sh"
 fuzz_seconds=60
 nightly=${ASSAY_NIGHTLY:-}
+kernels_unchanged="" # since their figures were recorded: nvcc need not compile them
 failed=() # steps; the others run all the same
 # ci/setup.sh installs one on Debian: pages must not pass unseen there.
 grep -q '^ID=ubuntu' /etc/os-release || export ASSAY_REQUIRE_BROWSER=1
@@ -67,18 +68,14 @@ hidden_from_toolkit() {
   mapfile -t failed < <(sed '/^$/d' build/failed.txt)
 }
 
-with_toolkit() {
-  if [ -n "$nightly" ]; then
-    step "headers that need the toolkit"
-    ci/check_headers.sh --toolkit
-  fi
-  # Without a GPU one architecture has to do (kernels/ADDING.md says how all are compared).
-  local architectures=() only=()
-  have_gpu || [ -n "$nightly" ] || architectures=(-DASSAY_CUDA_ARCHITECTURES=90a-real) only=(--only sm_90)
+# kernels_alone ARCHITECTURES: settings of CMake.
+kernels_alone() {
+  local only=()
+  [ $# -eq 0 ] || only=(--only sm_90)
   # One tree for both, first without and then with the harness: nvcc compiles the kernels once.
   step "kernels alone: without anything of the harness"
-  build cuda "${architectures[@]}" -DASSAY_HARNESS=OFF -DCMAKE_DISABLE_FIND_PACKAGE_fmt=ON -DCMAKE_DISABLE_FIND_PACKAGE_Boost=ON
-  local library with_harness
+  build cuda "$@" -DASSAY_HARNESS=OFF -DCMAKE_DISABLE_FIND_PACKAGE_fmt=ON -DCMAKE_DISABLE_FIND_PACKAGE_Boost=ON
+  local library
   library=$(find build/cuda -name 'libassay_cuda.so*' -type f)
   ci/kernel_figures.py "${only[@]}" "$library"
   # The check proves itself: one register more in the table is refused.
@@ -87,6 +84,21 @@ with_toolkit() {
     exit 1
   fi
   ci/consumer.sh build/cuda
+}
+
+with_toolkit() {
+  # One architecture has to do without a GPU (kernels/ADDING.md says how all are compared).
+  local architectures=() with_harness
+  have_gpu || [ -n "$nightly" ] || architectures=(-DASSAY_CUDA_ARCHITECTURES=90a-real)
+  if [ -n "$nightly" ]; then
+    step "headers that need the toolkit"
+    ci/check_headers.sh --toolkit
+  fi
+  if have_gpu || [ -n "$nightly" ] || ! ci/kernel_figures.py --unchanged sm_90; then
+    kernels_alone "${architectures[@]}"
+  else
+    kernels_unchanged=1
+  fi
   step "cuda target"
   with_harness=(-DASSAY_HARNESS=ON -UCMAKE_DISABLE_FIND_PACKAGE_fmt -UCMAKE_DISABLE_FIND_PACKAGE_Boost)
   if have_gpu; then
@@ -100,7 +112,7 @@ with_toolkit() {
     local targets=(assay_cuda_sut assay_oracle_device assay_judge_cuda arch_cuda_test)
     [ -z "$nightly" ] ||
       targets+=(oracle_device_cuda_test served_cuda_test big_cuda_test assay_bench assay_bench_shared exchange_bench)
-    build cuda "${with_harness[@]}" -DASSAY_OPTIMISE=-O0 "${targets[@]}"
+    build cuda "${architectures[@]}" "${with_harness[@]}" -DASSAY_OPTIMISE=-O0 "${targets[@]}"
     cmake --install build/simt --prefix build/simt/installed >build/simt/install.log
     ci/plugins.sh build/simt/installed cuda
   fi
@@ -185,6 +197,7 @@ sed -n '/that are not run:/,$p' build/pages.log
 [ -e build/site/html/index.html ] || echo "site: not built (pip reaches no package index)"
 [ -d build/simt/wheel ] || echo "wheel: not built (pip reaches no package index)"
 have_nvcc || echo "cuda target: neither compiled nor run (no nvcc)"
+[ -z "$kernels_unchanged" ] || echo "kernels: not compiled by nvcc, as no source differs from those of their figures (kernels/decode/figures.sources)"
 have_gpu || echo "kernels on a device: not run (no GPU answers)"
 [ -n "$nightly" ] || echo "left to the night (ASSAY_NIGHTLY=1): tests in ci/nightly.txt, every header alone, sm_80, programs for a GPU"
 step "summary of the simt run"
