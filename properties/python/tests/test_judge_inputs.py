@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inputs that are made for a function: what each regime says of them holds; and what each stage asks with them."""
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from assay._callable import drawn, regimes, stages
+from assay._callable.counts import codes_of
+from assay._callable.shape import Shape
+from assay.elements import to_float32
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+SHAPES = ("batch=13,heads=8/4,head_dim=64,keys=100,page_size=8", "batch=3,heads=2/1,head_dim=16,keys=37,page_size=0", "batch=4,heads=6/3,head_dim=32,keys=64,page_size=16,q_len=3,dtype=fp16")
+
+
+def shapes():
+    heads = st.tuples(st.integers(1, 3), st.integers(1, 3)).map(lambda n: (n[0] * n[1], n[1]))
+    made = lambda batch, heads, dim, keys, page, q_len, dtype: Shape(batch, *heads, dim, keys, page, min(q_len, keys), dtype)  # noqa: E731
+    return st.builds(made, st.integers(1, 14), heads, st.sampled_from([2, 8, 16]), st.integers(1, 50), st.sampled_from([0, 1, 4, 16]), st.integers(1, 4), st.sampled_from(["bf16", "fp16"]))
+
+
+def rows(call, name, request):
+    """Keys or values of a request in their order, [keys, heads, dims]."""
+    pool = call.values(name)
+    if call.page_table is None:
+        return pool[request, : call.seq_lens[request]]
+    pages = call.page_table[request, : -(-int(call.seq_lens[request]) // call.shape.page_size)]
+    return pool[pages].reshape(-1, *pool.shape[2:])[: call.seq_lens[request]]
+
+
+def weights(call, request):
+    """Of the newest token, [query heads, keys]."""
+    group = call.shape.num_qo_heads // call.shape.num_kv_heads
+    q = call.values("q").reshape(call.shape.batch, call.shape.q_len, -1, call.shape.head_dim)[request, -1]
+    scores = np.einsum("hd,khd->hk", q, np.repeat(rows(call, "k_cache", request), group, 1)) * call.sm_scale
+    shares = np.exp(scores - scores.max(1, keepdims=True))
+    return shares / shares.sum(1, keepdims=True)
+
+
+@settings(max_examples=60)
+@given(shapes(), st.sampled_from(list(regimes.REGIMES)), st.integers(0, 9))
+def test_tensors_have_their_shapes_and_nobody_shares_a_page(shape, regime, seed):
+    call = drawn.inputs(shape, regime, seed)
+    slots, columns = shape.page_size or shape.keys, -(-shape.keys // (shape.page_size or shape.keys))
+    pages = shape.batch * columns + (3 if shape.page_size else 0)
+    assert call.k_cache.shape == call.v_cache.shape == (pages, slots, shape.num_kv_heads, shape.head_dim)
+    assert call.q.shape == (shape.batch, *([] if shape.q_len == 1 else [shape.q_len]), shape.num_qo_heads, shape.head_dim)
+    assert call.seq_lens.shape == (shape.batch,) and call.sm_scale == 1 / math.sqrt(shape.head_dim)
+    low = 0 if regime == "empty" else shape.q_len
+    assert all(low <= n <= shape.keys and n != 0 < shape.q_len or n == 0 == low for n in call.seq_lens)
+    used = np.zeros((pages, slots), bool)
+    if shape.page_size == 0:
+        assert call.page_table is None
+        for r, n in enumerate(call.seq_lens):
+            used[r, :n] = True
+    else:
+        assert call.page_table.shape == (shape.batch, columns) and call.page_table.dtype == np.int32
+        own = [call.page_table[r, : -(-int(n) // slots)] for r, n in enumerate(call.seq_lens)]
+        mine = np.concatenate(own)
+        assert len(set(mine)) == len(mine) and 0 <= mine.min(initial=0) and mine.max(initial=0) < pages
+        behind = {int(page) for r, pages_of in enumerate(own) for page in call.page_table[r, len(pages_of) :]}
+        assert not behind & set(mine.tolist()) and len(behind) <= 1
+        for n, of in zip(call.seq_lens, own):
+            for at in range(int(n)):
+                used[of[at // slots], at % slots] = True
+    key, value = {"nan_behind": (np.nan, np.nan), "counts": (0, 0)}.get(regime, (8, 24))
+    for name, expected in (("k_cache", key), ("v_cache", value)):
+        there = call.values(name)
+        assert np.array_equal(there[~used], np.full_like(there[~used], expected), equal_nan=True) and np.isfinite(there[used]).all()
+
+
+@pytest.mark.parametrize("text", SHAPES)
+def test_regimes_are_as_they_say(text):
+    calls = {name: drawn.inputs(text, name, 4) for name in regimes.REGIMES}
+    shape = Shape.parse(text)
+    every = lambda call, name: np.concatenate([rows(call, name, r).reshape(-1) for r in range(shape.batch)])  # noqa: E731
+    deviations = {"ordinary": (1, 1), "lengths": (1, 1), "large_scores": (32, 1), "small": (0.01, 0.1)}
+    for name, (score, value) in deviations.items():
+        each = math.sqrt(score)
+        assert [np.std(of) for of in (calls[name].values("q"), every(calls[name], "k_cache"), every(calls[name], "v_cache"))] == pytest.approx([each, each, value], rel=0.2)
+    for name, at in (("strong_last", -1), ("strong_first", 0)):
+        for r in range(shape.batch):
+            assert (weights(calls[name], r)[:, at] > 0.5).all(), name
+    for name in ("ragged", "strong_edges", "short"):
+        for r in range(shape.batch):
+            shares = weights(calls[name], r)
+            assert (shares.max(1) > 0.5).all() and set(shares.argmax(1)) <= set(regimes.edges(shares.shape[1], shape.page_size or shape.keys)), name
+    for r in range(shape.batch):
+        assert np.ptp(rows(calls["equal_keys"], "k_cache", r), axis=0).max() == 0
+    bounds = {"bf16": [2.0**-30, 1, 2.0**40], "fp16": [2.0**-7, 1, 2.0**12]}[shape.dtype]
+    for head in range(shape.num_kv_heads):
+        values = np.concatenate([rows(calls["magnitudes"], "v_cache", r)[:, head] for r in range(shape.batch)])
+        assert np.std(values.astype(np.float64)) == pytest.approx(bounds[head % 3], rel=0.2)
+    counts = calls["counts"]
+    assert not counts.values("q").any()
+    half = shape.head_dim // 2
+    for r, n in enumerate(counts.seq_lens):
+        for head in range(shape.num_kv_heads):
+            expected = np.zeros((n, shape.head_dim), np.float32)
+            for part, code in enumerate(codes_of(np.arange(n), half, head)):
+                expected[np.arange(n), part * half + code] = 1
+            assert np.array_equal(rows(counts, "v_cache", r)[:, head], expected)
+    lengths = {name: list(call.seq_lens) for name, call in calls.items()}
+    assert set(lengths["ordinary"]) == {shape.keys} and max(lengths["short"]) <= max(shape.q_len, shape.keys // 2 + 1)
+    assert lengths["ragged"][0] < shape.keys == lengths["ragged"][1] and 0 < lengths["empty"].count(0) < shape.batch
+
+
+def test_lengths_and_edges_are_those_where_kernels_fail():
+    rng = np.random.default_rng(1)
+    shape = Shape.parse("batch=20,keys=300,page_size=16")
+    at_edges = [17, 300, 1, 17, 16, 15, 299, 150, 151, 33, 129, 64, 284]
+    for kind, expected in (("full", [300] * 20), ("ragged", at_edges), ("short", [17, 1, 17, 16, 15, 150, 75, 76, 33, 129, 64, 135]),
+                           ("empty", [0, 1, 17, 0, 15, 299, 0, 151, 33, 0, 64, 284])):  # fmt: skip
+        made = regimes.lengths(kind, shape, rng)
+        assert len(made) == 20 and made[: len(expected)] == expected, kind
+    assert regimes.lengths("ragged", dataclasses.replace(shape, batch=1), rng) == [17] and regimes.lengths("empty", dataclasses.replace(shape, batch=2), rng) == [0, 1]
+    many = regimes.lengths("lengths", dataclasses.replace(shape, batch=4000, q_len=5), rng)
+    assert (min(many), max(many)) == (5, 300) and len(set(many)) == 296
+    assert regimes.edges(40, 16) == [39, 0, 15, 16, 31, 32, 19, 20, 9, 10, 29, 30, 4, 5, 14, 24, 25, 34, 35, 38]
+    assert regimes.edges(1, 16) == [0] and regimes.edges(2, 1) == [1, 0] and {99, 100, 127, 128, 255, 256, 511, 512} <= set(regimes.edges(1000, 8))
+    for length in (1, 2, 100, 5000):
+        top = math.exp(regimes.strong_score(length))
+        assert top / (top + length) > 0.87
+
+
+class Answers:
+    """Stands for a candidate: keeps what it was asked, and returns what a function may that changes nothing."""
+
+    def __init__(self):
+        self.asked, self.given, self.stores, self.kept = [], [], {}, None
+
+    def call(self, call, store=None, keep=False, inputs_back=None, busy=False):
+        first = next((at for at, other in enumerate(self.given) if other is call), None)
+        parts = [name for name, array in call.tensors().items() if self.given and array is getattr(self.given[0], name)]
+        about = f"as {first}" if first is not None else f"{call.regime} {call.shape.batch} {call.shape.keys}" + (f", {' '.join(parts)} as 0" if parts else "")
+        nan = "nan values" if np.isnan(to_float32(call.v_cache, call.shape.dtype)).all() else ""
+        words = [about, nan, store and f"in {store}", keep and "kept", inputs_back and f"gives back {inputs_back}", busy and "busy"]
+        self.asked.append(", ".join(filter(None, words)))
+        self.given.append(call)
+        self.stores[store] = call
+        results = {"out": np.array([len(self.asked)]), "earlier": self.kept}
+        self.kept = results["out"] if keep else self.kept
+        back = self.stores[inputs_back].tensors() if inputs_back else {}
+        return {**results, **{f"input {name}": array for name, array in back.items()}}
+
+
+ASKED = {
+    "inputs_unchanged": ["ragged 4 100, in unchanged, gives back unchanged"],
+    "inputs_kept": ["ragged 4 57, in first", "ragged 4 57, gives back first"],
+    "one_changes": ["strong_edges 4 100", "strong_edges 4 100, k_cache v_cache page_table seq_lens as 0", "strong_edges 4 100, q v_cache page_table seq_lens as 0",
+                    "strong_edges 4 100, q k_cache page_table seq_lens as 0", "strong_edges 4 100, q k_cache v_cache page_table as 0", "strong_edges 4 100, q k_cache v_cache seq_lens as 0"],
+    "new_values": ["ordinary 4 100, in kept", *["as 0, in kept"] * 11, "strong_edges 4 100, in kept"],
+    "new_lengths": ["ordinary 4 100, in kept", *["as 0, in kept"] * 11, "ragged 4 100, in kept"],
+    "after_nan": ["ordinary 4 100, nan values", "short 4 100"],
+    "other_shape": ["ragged 4 100", "ragged 2 53", "ragged 4 100"],
+    "busy": ["ordinary 4 100, in busy", "ragged 4 100, in busy, busy", *[f"ragged 4 100, in busy, new {number}, busy" for number in range(4)]],
+    "busy_first": ["ragged 4 55, in busy first, busy"],
+    "earlier_output": ["ordinary 4 100, kept", "ordinary 4 100"],
+    "same_twice": ["strong_edges 4 100", "as 0"],
+}  # fmt: skip
+
+
+def test_what_each_stage_asks():
+    shape = Shape.parse("batch=4,heads=2/1,head_dim=16,keys=100,page_size=8")
+    for stage in (*stages.STAGES, stages.REPEATABLE):
+        answers = Answers()
+        session = stages.Session(answers, shape, 3)
+        judged = []
+        try:
+            for one in stage.run(session):
+                judged.append(next(at for at, call in enumerate(answers.given) if one.inputs is call))
+        except stages.Fault:
+            assert stage.name == "same_twice"
+        expected = ASKED.get(stage.name, [f"{stage.name} 4 100"])
+        assert answers.asked == expected, stage.name
+        last = len(answers.asked) - 1
+        all_of = {"one_changes": [1, 2, 3, 4, 5], "other_shape": [0, 1, 2], "busy": [1, 2, 3, 4, 5], "same_twice": []}
+        assert judged == all_of.get(stage.name, [last]), stage.name
+
+
+@pytest.mark.parametrize("assume, device, left_out", [
+    ((), "cuda", set()), ((), "cpu", {"busy", "busy_first"}), (("one_shape",), "cuda", {"other_shape", "inputs_kept", "busy_first"}), (("no_empty_requests",), "cuda", {"empty"}),
+    (("finite_pool", "output_until_next_call"), "cuda", {"nan_behind", "after_nan", "earlier_output"}),
+    (("full_lengths",), "cuda", {"one_changes", "ragged", "short", "equal_keys", "counts", "nan_behind", "empty", "new_lengths"}),
+])  # fmt: skip
+def test_assumptions_leave_out_what_they_name(assume, device, left_out):
+    assert [stage.name for stage in stages.chosen(assume, device)] == [stage.name for stage in stages.STAGES if stage.name not in left_out]
