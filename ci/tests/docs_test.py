@@ -191,6 +191,17 @@ class Docs(unittest.TestCase):
         self.assertIn("there is no", self.figures("| 16 requests | 25.1 |", "<!-- measured: gone.json -->"))
         self.assertIn("times without a result", self.figures("| 16 requests | 25.1 |", "words"))
 
+    def test_numbers_of_a_row(self):
+        row = {"cell": "prefix b16 fp8", "us": 4, "early_us": 2.5, "floor_us": 1, "bytes": 3e6, "deep": {"peer": {"us": 7}}, "same": True, "words": "8"}
+        self.assertEqual(sorted(figures.numbers_in(row)), [1, 2.5, 4, 7, 3e6])
+        self.assertEqual(list(figures.derived(row)), [3, 0.25, 0.4])
+        for lacking, left in (("bytes", [0.25, 0.4]), ("us", [3, 0.4]), ("early_us", [3, 0.25]), ("floor_us", [3])):
+            for value in ({}, {lacking: 0}) if lacking != "bytes" else ({},):
+                self.assertEqual(list(figures.derived({**{name: of for name, of in row.items() if name != lacking}, **value})), left, lacking)
+        self.assertEqual(figures.sizes_of("cascade b16 fp8 p8192 e5m2 plain"), {"b16", "p8192"})
+        for text, found in (("1,234.5", [(1234.5, 0.05)]), ("7 %, 42 MB", [(7, 0.5), (42, 0.5)]), ("a1 2b x-3 4.5x 3.0.1", []), ("**17.76** 0.434 v2", [(17.76, 0.005), (0.434, 0.0005)])):
+            self.assertEqual([(number, round(half, 6)) for number, half in figures.shown(text)], found)
+
     def test_figures_are_of_the_results_of_their_own_table(self):
         """Tables of one page, by every list of results that stands in front of one, in any order."""
         lists = [some for count in (1, 2) for some in itertools.permutations("ab", count)]

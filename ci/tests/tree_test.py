@@ -75,6 +75,11 @@ def main():
         if old not in TREE[path] or said.returncode != bool(expected) or expected not in said.stdout + said.stderr:
             print(f"{path}: {old!r} -> {new!r}: expected {expected!r}, got {said.returncode}: {said.stdout}{said.stderr}")
             failed += 1
+    long = {f"ci/{name}": "# SPDX-License-Identifier: Apache-2.0\n" * lines for name, lines in (("a.py", 301), ("b.sh", 420), ("c.py", 300), ("d.py", 333), ("e.md", 500))}
+    said = said_of({**TREE, **long})
+    if [line.split() for line in said.stdout.splitlines()[:-1]] != [["ci/b.sh", "420", "lines"], ["ci/d.py", "333", "lines"], ["ci/a.py", "301", "lines"]]:
+        print(f"files above the soft limit, the longest first: {said.stdout}")
+        failed += 1
     print(f"tree_test: {len(MISTAKES) + 1 - failed} of {len(MISTAKES) + 1} trees judged rightly")
     return 1 if failed else 0
 
