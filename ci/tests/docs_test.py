@@ -176,6 +176,51 @@ class Docs(unittest.TestCase):
                 self.assertIn(old, SESSION)
                 self.assertIn(expected, "\n".join(self.session(SESSION.replace(old, new, 1))[0]))
 
+    def test_what_a_block_needs_is_looked_for(self):
+        wheels = self.root / "wheel"
+        pythons = {"torch": "/bin/true", "scratch": "scratch"}
+        with mock.patch.object(blocks, "WHEELS", wheels), mock.patch.object(blocks.subprocess, "run") as ran:
+            for code, need, said in ((0, "torch", ""), (1, "torch", "no PyTorch here"), (0, "wheel", "no wheel in")):
+                ran.return_value = mock.Mock(returncode=code)
+                self.assertEqual(blocks.missing(need, pythons)[: len(said) or None], said)
+            wheels.mkdir()
+            (wheels / "a.whl").write_text("")
+            for code, said in ((0, ""), (1, "pip reaches no package index")):
+                ran.return_value = mock.Mock(returncode=code)
+                self.assertEqual(blocks.missing("wheel", pythons), said)
+            self.assertEqual(ran.call_args.args[0][1:], ["-m", "pip", "download", "-q", "--no-deps", "-d", "scratch", "scikit-build-core"])
+
+    def test_blocks_that_need_something_or_follow_what_is_not_run(self):
+        page = "<!-- needs: torch -->\n```sh\npython3 -c 'import sys; print(sys.argv[0])' && false || echo said\n```\n\n<!-- output -->\n```text\nsaid\n```\n"
+        for found, ran, left in (("", 2, []), ("not here", 0, ["not here", "the block before it is not run"])):
+            with mock.patch.object(blocks, "missing", lambda need, pythons: found), mock.patch.dict("os.environ", ASSAY_TORCH_PYTHON="/usr/bin/python3"):  # noqa: B023
+                self.write({"page.md": page})
+                blocks.ROOT = self.root
+                with tempfile.TemporaryDirectory() as home:
+                    complaints, count, not_run = blocks.run(["page.md"], pathlib.Path(home))
+            self.assertEqual((complaints, count, [reason for _, reason in not_run]), ([], ran, left))
+
+    def test_pages_behind_one_set_up_page_are_one_session(self):
+        self.write({"setup.md": "", "a.md": "<!-- after: setup.md -->\n", "b.md": "words\n", "c.md": "\n<!-- after: setup.md -->\n"})
+        blocks.ROOT = self.root
+        self.assertEqual(blocks.sessions(["setup.md", "a.md", "b.md", "c.md"]), {None: ["b.md"], "setup.md": ["a.md", "c.md"]})
+
+    def test_commands_of_a_block_end_at_the_first_that_fails(self):
+        text = "a && b\n# words\n\nc 'x && y' && d \"e && f\" \\\n  g\n  # more\n"
+        self.assertEqual([line.split() for line in blocks.commands(text)], [["a"], ["b"], ["c", "'x", "&&", "y'"], ["d", '"e', "&&", 'f"', "g"]])
+
+    def test_the_program_lists_runs_and_keeps(self):
+        self.write({"a.md": "<!-- not run: it takes an hour -->\n```sh\nfalse\n```\n\n```sh\ntrue\n```\n", "b.md": "```sh\nfalse\n```\n", "c.md": "```sh\n"})
+        blocks.ROOT = self.root
+        for pages, only_list, keep, code, said in ((["a.md"], True, None, 0, "a.md:2: listed it takes an hour\na.md:6: run \n"), (["c.md"], True, None, 1, "c.md:1: a block without an end\n"),
+                                                   (["a.md"], False, None, 0, "pages: 1 blocks, and 1 that are not run:\n  a.md:2: it takes an hour\n"),
+                                                   (["b.md"], False, str(self.root), 1, "pages: 1 blocks, and 0 that are not run:\n")):  # fmt: skip
+            with mock.patch("builtins.print") as printed:
+                self.assertEqual(blocks.main(pages, only_list, keep), code)
+            lines = "".join(f"{' '.join(map(str, call.args))}\n" for call in printed.call_args_list)
+            self.assertTrue(lines.endswith(said), lines)
+        self.assertEqual(len(list(self.root.glob("assay-pages-*"))), 1)
+
     def figures(self, row, mark="<!-- measured: result.json -->"):
         self.write({"result.json": json.dumps({"cells": CELLS}),
                     "page.md": f"words\n\n{mark}\n| cell | us |\n|---|---|\n{row}\n\nwords\n"})
