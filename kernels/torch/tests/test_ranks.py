@@ -41,6 +41,16 @@ def test_one_rank_gives_the_bits_of_merge_states(device, dtype, heads):
     assert windows.missing() == []
 
 
+def test_a_window_has_room_for_what_its_sizes_say(device):
+    """More of anything takes more, and all heads take as many times as much as shares of them."""
+    sizes = dict(num_heads=8, head_dim=64, dtype=torch.bfloat16, max_rows=64, heads="scatter")
+    bytes_of = lambda ranks=4, **more: assay_torch.Windows.bytes(device, ranks, **{**sizes, **more})  # noqa: E731
+    one, states = bytes_of(), 2 * 64 * 2 * (64 * 2 + 4)
+    assert states * 4 <= one < states * 4 * 1.5
+    for more, factor in ((dict(num_heads=16), 2), (dict(head_dim=128), 2), (dict(dtype=torch.float32), 2), (dict(max_rows=128), 2), (dict(heads="all"), 4), (dict(ranks=8), 1)):
+        assert 0.9 * factor * one < bytes_of(**more) < 1.1 * factor * one, more
+
+
 def test_ranks_share_the_heads(device):
     assert [w.own_heads for w in windows_of(device, 4)] == [(0, 1), (1, 3), (3, 4), (4, 6)]
     assert [w.own_heads for w in windows_of(device, 2, heads="all")] == [(0, 6)] * 2

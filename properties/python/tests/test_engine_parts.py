@@ -190,6 +190,16 @@ def test_of_two_files_of_tensors_the_one_that_executes_nothing_is_read(tmp_path,
     assert read == ["inputs.safetensors", "outputs.safetensors"]
 
 
+def test_a_call_is_known_by_its_folder_until_its_record_is_read(tmp_path):
+    folders = {"20261101_pid7_merge_state_call3": ("merge_state", "7"), "x_pid12_Wrapper.run_call2_call10": ("Wrapper.run_call2", "12"), "renamed": ("renamed", None), "a_pid5_b": ("a_pid5_b", "5")}
+    assert {folder: (dump_judge._name(folder), dump_judge._process(folder)) for folder in folders} == folders
+    for folder in folders:
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "metadata.jsonl").write_text("")
+    assert {folder: (name, outcome) for folder, name, outcome, _ in dump_judge.judged(tmp_path)} == \
+        {folder: (name, "metadata.jsonl holds no record") for folder, (name, _) in folders.items()}
+
+
 def test_what_lies_inside_a_call_began_and_ended_in_it():
     listed = [(f"_pid{pid}_{name}_", first, last) for pid, name, first, last in
               ((7, "outer", 2, 9), (7, "inner", 3, 4), (7, "before", 1, 4), (7, "behind", 8, 10), (7, "as long", 2, 9), (8, "inner", 3, 4))]  # fmt: skip
