@@ -2,10 +2,12 @@
 """Inputs that are made for a function: what each regime says of them holds; and what each stage asks with them."""
 import dataclasses
 import math
+import types
 
 import numpy as np
 import pytest
-from assay._callable import drawn, regimes, stages
+from assay import arithmetic
+from assay._callable import drawn, fitting, invariance, regimes, stages
 from assay._callable.counts import codes_of
 from assay._callable.shape import Shape
 from assay.elements import to_float32
@@ -187,3 +189,75 @@ def test_what_each_stage_asks():
 ])  # fmt: skip
 def test_assumptions_leave_out_what_they_name(assume, device, left_out):
     assert [stage.name for stage in stages.chosen(assume, device)] == [stage.name for stage in stages.STAGES if stage.name not in left_out]
+
+
+def newest(call, request, tokens):
+    """What a request's first query tokens see: (its queries, keys and values)."""
+    q = call.q.reshape(call.shape.batch, call.shape.q_len, *call.q.shape[-2:])[request, :tokens]
+    length = int(call.seq_lens[request]) - (call.shape.q_len - tokens)
+    return [array.tobytes() for array in (q, rows(call, "k_cache", request)[:length], rows(call, "v_cache", request)[:length])]
+
+
+@settings(max_examples=40)
+@given(shapes(), st.integers(0, 9))
+def test_variants_of_a_batch_are_the_same_requests(shape, seed):
+    """Each request of a variant has the queries, keys and values that it has in the batch."""
+    whole = drawn.inputs(shape, "lengths", seed)
+    found, paged, many = {}, shape.page_size > 0, shape.batch > 1
+    for words, call, requests, tokens in invariance._variants(whole, np.random.default_rng(seed)):
+        found[words] = call
+        assert (call.shape.batch, call.shape.q_len) == (len(requests), tokens) and call.q.shape[:-2] == ((len(requests),) if tokens == 1 else (len(requests), tokens)), words
+        for at, request in enumerate(requests):
+            assert newest(call, at, tokens) == newest(whole, request, tokens), words
+    alone = [words for words in found if words.endswith(" alone")]
+    assert len(alone) == (min(shape.batch, 8) if many else 0)
+    assert [words for words in found if "alone" not in words] == [
+        *["the requests in reverse", "every second request"] * many, "the batch and once more behind it", *["the batch in other pages"] * paged,
+        *[f"the first {shape.q_len // 2} query tokens of each request"] * (shape.q_len > 1),
+    ]  # fmt: skip
+    own = [words for words in found if words.endswith("in a table of its own pages")]
+    assert len(own) == len(alone) * paged and all(found[words].page_table.shape[1] == max(1, -(-int(found[words].seq_lens[0]) // shape.page_size)) for words in own)
+    if paged and len(whole.k_cache) > 3:
+        assert found["the batch in other pages"].page_table.shape == whole.page_table.shape
+
+
+def test_the_first_difference_in_words():
+    call = drawn.inputs("batch=3,heads=2/1,head_dim=4,keys=9", "lengths", 1)
+    here = np.zeros((2, 2, 4), np.float32)
+    there = here.copy()
+    there[1, 0, 2], there[1, 1, 3] = 0.1, 5
+    length = int(call.seq_lens[2])
+    assert invariance._first_difference("it", call, here, there, [0, 2]) == (
+        f"assay: it gives other bits than the batch of 3: 2 of 16 elements, the first in request 2 of {length} keys head 0 dim 2: 0.100000001, in the batch 0")
+    chunk = drawn.inputs("batch=1,heads=1/1,head_dim=2,keys=9,q_len=2", "ordinary", 1)
+    here, there = np.full((1, 2, 1, 2), 0x3F80, np.uint16), np.full((1, 2, 1, 2), 0x3F80, np.uint16)
+    there[0, 1, 0, 1] = 0xC000
+    assert invariance._first_difference("it", chunk, here, there, [0]).endswith("1 of 4 elements, the first in request 0 of 9 keys query 1 head 0 dim 1: -2, in the batch 1")
+
+
+def test_each_rung_has_one_rounding_more():
+    flash = dataclasses.asdict(arithmetic.like(arithmetic.WIDEST))
+    exact = dict(p_format="fp32", sum_format="fp32", partial_format="fp32", stored_merges=0, kv_format="fp32", rounded_before_scale=0)
+    steps = [("fp32", dict(mma_block=0, mma_fraction_bits=0, sum_depth=4096)), ("fp32_weights", dict(mma_block=8, mma_fraction_bits=24)), ("fp16_weights", dict(p_format="fp16")),
+             ("16_bit_weights", dict(p_format="call", sum_format="call", partial_format="call", stored_merges=1)), ("output_through_fp16", dict(output_format="fp16")),
+             ("16_bit_scores", dict(score_format="call", q_format="bf16"))]  # fmt: skip
+    rungs = fitting.ladder()
+    assert [rung.name for rung in rungs] == [name for name, _ in steps] and len({rung.says for rung in rungs}) == 6
+    for rung, (_, more) in zip(rungs, steps):
+        exact.update(more)
+        assert dataclasses.asdict(rung.declaration) == {**flash, **exact}, rung.name
+
+
+def test_the_narrowest_rung_that_all_calls_fit():
+    def judged(inside, ratios):
+        """Two calls: each is inside from a rung on."""
+        seen.append(len(seen))
+        rung = len(seen) - 1
+        for begin, ratio in zip(inside, ratios):
+            yield types.SimpleNamespace(ratio=ratio / (rung + 1), passed=rung >= begin)
+
+    for inside, name, at, ratio, before in (((0, 0), "fp32", 0, 3.0, None), ((2, 1), "fp16_weights", 2, 1.0, 1.0), ((1, 2), "fp16_weights", 2, 1.0, 1.5), ((9, 0), "", 5, 1 / 3, 1 / 3)):
+        seen = []
+        fit = fitting.narrowest(lambda declaration: judged(inside, (2.0, 3.0)))  # noqa: B023
+        assert (fit.name, len(seen) - 1, fit.ratio) == (name, at, pytest.approx(ratio)) and (math.isnan(fit.ratio_before) if before is None else fit.ratio_before == pytest.approx(before))
+        assert str(fit) == (f"{name}: {fit.says}" if name else "no named arithmetic") and (fit.declaration is None) == (not name)
