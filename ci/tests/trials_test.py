@@ -174,9 +174,10 @@ class Score(InFolder):
             self.write(f"mutants/{row['mutant']}.mutant", "")
         options = types.SimpleNamespace(build=self.root / "build", folder=self.root / "mutants", jobs=1)
         results = mutation_score.Results(self.root / "none.csv")
-        results.rows, results.write = rows, lambda: None
-        text_of(mutation_score.run_tests, options, results)
-        self.assertEqual([row["tests"] for row in rows], ["merge_test", "none", ""])
+        written = []
+        results.rows, results.write = rows, lambda: written.append([row["tests"] for row in rows])
+        self.assertEqual(text_of(mutation_score.run_tests, options, results), "seen: fails merge_test\nnone: fails none\n")
+        self.assertEqual(written, [["merge_test", "", ""], ["merge_test", "none", ""]])
         slow = subprocess.TimeoutExpired("x", 120)
         rows[0]["tests"] = ""
         with mock.patch.object(mutation_score.subprocess, "run", side_effect=[types.SimpleNamespace(returncode=0)] * 2 + [slow]):
