@@ -283,6 +283,18 @@ class Docs(unittest.TestCase):
             self.assertEqual(len(complaints(**wrong)), 1, wrong)
             with self.assertRaises(SystemExit):
                 results.load(self.root / "new.json")
+        self.write({"also.json": "{}", "fine.json": json.dumps(right)})
+        self.assertEqual(complaints(date=""), ['also.json: no "device"', 'new.json: no "date"'])
+
+    def test_every_mistake_of_a_tree_is_said(self):
+        tree = {"a.md": "# A\n[x](gone)\n[y](lost#z)\n[z](#none)\n" + "w" * 121 + "\n\n# B\n# B\n", "b.md": "# A\n[x](gone)\n"}
+        self.write(tree)
+        said = [line.partition(" ")[0] for line in links.check(self.root, set(tree))]
+        self.assertEqual(said, ["a.md:2:", "a.md:3:", "a.md:4:", "a.md:5:", "a.md:", "b.md:2:"])
+        table = "<!-- measured: result.json -->\n| cell | us |\n|---|---|\n| x | 9 |\n| y | fast |\n| z | 8 |\n\n| w | us |\n"
+        self.write({"result.json": json.dumps({"cells": CELLS}), "page.md": table + table})
+        said = [line.split(":")[1] for line in figures.check([self.root / "page.md"])]
+        self.assertEqual(said, ["4", "5", "6", "8", "12", "13", "14", "16"])
 
     def test_site(self):
         self.write(SITE)

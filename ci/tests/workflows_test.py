@@ -75,6 +75,20 @@ def main():
             if any(there not in text for there, _ in pairs) or code != (expected != "workflows: ok") or expected not in said:
                 print(f"{path}: {old!r} -> {new!r}: expected {expected!r}, got {code}: {said}")
                 failed += 1
+    with tempfile.TemporaryDirectory() as work:
+        folder = pathlib.Path(work) / ".github"
+        shutil.copytree(ROOT / ".github", folder)
+        for path, *pairs in ((GATE, ("ci/gate.sh", "ci/gates.sh"), ("timeout-minutes: 60", "name: gate"), ("checkout@v4", "checkout"), ("github.event", "gihub.event")),
+                             (NIGHT, ("inputs.hours", "inputs.hour")), (ACTION, ("      shell: bash\n", ""), ("inputs.base", "inputs.bases"))):  # fmt: skip
+            text = (folder / path).read_text()
+            for old, new in pairs:
+                text = text.replace(old, new)
+            (folder / path).write_text(text)
+        code, said = said_of(folder)
+        words = ("ci/gates.sh: cannot be run", "no timeout-minutes", "without a version", "'gihub' in an", "inputs.hour: not", "names its shell", "inputs.bases: not")
+        if code != 1 or any(word not in said for word in words):
+            print(f"several mistakes at once: {said}")
+            failed += 1
     print(f"workflows_test: {len(MISTAKES)} mistakes, {len(RIGHT)} right changes, {failed} judged wrongly")
     return 1 if failed else 0
 
