@@ -7,7 +7,7 @@ import types
 import numpy as np
 import pytest
 from assay import arithmetic
-from assay._callable import drawn, fitting, invariance, regimes, stages
+from assay._callable import counts, drawn, fitting, invariance, regimes, stages
 from assay._callable.counts import codes_of
 from assay._callable.shape import Shape
 from assay.elements import to_float32
@@ -95,15 +95,15 @@ def test_regimes_are_as_they_say(text):
     for head in range(shape.num_kv_heads):
         values = np.concatenate([rows(calls["magnitudes"], "v_cache", r)[:, head] for r in range(shape.batch)])
         assert np.std(values.astype(np.float64)) == pytest.approx(bounds[head % 3], rel=0.2)
-    counts = calls["counts"]
-    assert not counts.values("q").any()
+    counting = calls["counts"]
+    assert not counting.values("q").any()
     half = shape.head_dim // 2
-    for r, n in enumerate(counts.seq_lens):
+    for r, n in enumerate(counting.seq_lens):
         for head in range(shape.num_kv_heads):
             expected = np.zeros((n, shape.head_dim), np.float32)
             for part, code in enumerate(codes_of(np.arange(n), half, head)):
                 expected[np.arange(n), part * half + code] = 1
-            assert np.array_equal(rows(counts, "v_cache", r)[:, head], expected)
+            assert np.array_equal(rows(counting, "v_cache", r)[:, head], expected)
     lengths = {name: list(call.seq_lens) for name, call in calls.items()}
     assert set(lengths["ordinary"]) == {shape.keys} and max(lengths["short"]) <= max(shape.q_len, shape.keys // 2 + 1)
     assert lengths["ragged"][0] < shape.keys == lengths["ragged"][1] and 0 < lengths["empty"].count(0) < shape.batch
@@ -261,3 +261,22 @@ def test_the_narrowest_rung_that_all_calls_fit():
         fit = fitting.narrowest(lambda declaration: judged(inside, (2.0, 3.0)))  # noqa: B023
         assert (fit.name, len(seen) - 1, fit.ratio) == (name, at, pytest.approx(ratio)) and (math.isnan(fit.ratio_before) if before is None else fit.ratio_before == pytest.approx(before))
         assert str(fit) == (f"{name}: {fit.says}" if name else "no named arithmetic") and (fit.declaration is None) == (not name)
+
+
+@settings(max_examples=60)
+@given(st.integers(1, 40), st.sampled_from([4, 8, 16]), st.data())
+def test_keys_are_lost_where_any_head_lost_them(length, half, data):
+    """Of two heads with codes of their own, each with keys that did not count: what either says for certain."""
+    gone = [data.draw(st.sets(st.integers(0, length - 1), max_size=3)) for _ in range(2)]
+    rows, expected = [], np.zeros(length, bool)
+    for head, keys in enumerate(gone):
+        times = np.array([key not in keys for key in range(length)], float)
+        codes = counts.codes_of(np.arange(length), half, head)
+        each = np.concatenate([np.bincount(code, times, half) for code in codes])
+        rows.append(counts._Row((each / max(times.sum(), 1)).astype(np.float32), length, half, head))
+        for code in codes:
+            expected |= np.bincount(code, times, half)[code] == 0
+    if all(row.says_counts for row in rows):
+        off = counts._off(rows, length)
+        assert off is None or off.lost.tolist() == expected.tolist()
+        assert off is not None or any(gone)
