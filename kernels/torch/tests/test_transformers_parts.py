@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parts of both backends for transformers, without a model: any batch is inside by the judge, and what is not ours is known."""
+import inspect
 import types
 
 import pytest
@@ -237,6 +238,17 @@ def test_the_configuration_of_batches_may_be_said_otherwise():
     plain, other = transformers_batching.configuration(), transformers_batching.configuration(32, use_cuda_graph=False, num_blocks=7)
     assert (getattr(plain, size), plain.use_cuda_graph) == (256, (False, True))
     assert (getattr(other, size), other.use_cuda_graph, other.num_blocks) == (32, False, 7)
+
+
+@pytest.mark.parametrize("sizes, known", [(["block_size"], "block_size"), (["page_size"], "page_size"), (["page_size", "block_size"], "page_size")])
+def test_the_size_of_pages_has_the_name_of_its_version(monkeypatch, sizes, known):
+    transformers = pytest.importorskip("transformers")
+    config = types.SimpleNamespace
+    signature = inspect.Signature([inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in ("use_cuda_graph", *sizes)])
+    made = type("Config", (config,), {"__signature__": signature})
+    monkeypatch.setattr(transformers, "ContinuousBatchingConfig", made, raising=False)
+    assert transformers_batching.has_page_size() == (known == "page_size")
+    assert vars(transformers_batching.configuration(64)) == {"use_cuda_graph": (False, True), known: 64}
 
 
 def test_a_prefill_in_a_capture_is_refused(monkeypatch):
