@@ -103,8 +103,9 @@ def test_errors_name_argument_and_limit(device):
     (windows,) = windows_of(device, 1)
     o, lse = states(device, 1)
     call = assay_torch.exchange_states
-    with pytest.raises(assay_torch.InvalidArgument, match=r"o_in is torch.bfloat16 of \[5, 5, 64\], expected .*6, 64"):
-        call(o[0][:, :5], lse[0][:, :5], windows)
+    for wrong, words in ((o[0][:, :5], r"bfloat16 of \[5, 5, 64\]"), (o[0][..., :32], r"bfloat16 of \[5, 6, 32\]"), (o[0].half(), r"float16 of \[5, 6, 64\]"), (o[0].float(), r"float32 of \[5, 6, 64\]")):
+        with pytest.raises(assay_torch.InvalidArgument, match=rf"o_in is torch.{words}, expected torch.bfloat16 of \[rows, 6, 64\], as the windows are for"):
+            call(wrong, lse[0][:, : wrong.shape[1]], windows)
     with pytest.raises(assay_torch.InvalidArgument, match="num_rows|max_rows"):
         call(o[0].repeat(2, 1, 1), lse[0].repeat(2, 1), windows)
     with pytest.raises(assay_torch.InvalidArgument, match="lse_in is .*expected"):
