@@ -12,6 +12,7 @@ from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import docs  # noqa: E402
+import pages  # noqa: E402
 from pages import blocks, figures, links, names, pictures, properties, results, site  # noqa: E402
 
 PAGES = {
@@ -285,6 +286,14 @@ class Docs(unittest.TestCase):
                 results.load(self.root / "new.json")
         self.write({"also.json": "{}", "fine.json": json.dumps(right)})
         self.assertEqual(complaints(date=""), ['also.json: no "device"', 'new.json: no "date"'])
+
+    def test_files_of_a_tree_are_those_that_git_does_not_ignore(self):
+        self.git("init", "-q")
+        self.write({".gitignore": "ignored\nbuild/\n", "a.md": "", "gone.md": "", "folder/b.md": ""})
+        self.git("add", ".")
+        (self.root / "gone.md").unlink()
+        self.write({"new.md": "", "ignored": "", "build/page.md": ""})
+        self.assertEqual(pages.tree_files(self.root), {".gitignore", "a.md", "folder/b.md", "new.md"})
 
     def test_every_mistake_of_a_tree_is_said(self):
         tree = {"a.md": "# A\n[x](gone)\n[y](lost#z)\n[z](#none)\n" + "w" * 121 + "\n\n# B\n# B\n", "b.md": "# A\n[x](gone)\n"}

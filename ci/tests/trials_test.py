@@ -217,6 +217,21 @@ class Score(InFolder):
         self.assertRaises(ValueError, results.write)
         self.assertEqual(csv_path.read_text(), before)  # a cut leaves the old rows
 
+    def test_results_lie_beside_the_mutants_unless_it_is_said_where(self):
+        class Opened(Exception):
+            pass
+
+        def opened(path):
+            raise Opened(str(path))
+
+        for words, path in ((["m", "b"], "m/results.csv"), (["m", "b", "--results", "r.csv"], "r.csv"), (["--summary", "s.csv"], "s.csv"), (["m", "b", "--usual-rules"], "m/results.csv")):
+            with mock.patch.object(mutation_score, "Results", opened), mock.patch.object(sys, "argv", ["mutation_score.py", *words]):
+                self.assertRaisesRegex(Opened, f"^{path}$", mutation_score.main)
+        for words in ([], ["m"]):
+            with mock.patch.object(sys, "argv", ["mutation_score.py", *words]), contextlib.redirect_stderr(io.StringIO()) as said:
+                self.assertRaises(SystemExit, mutation_score.main)
+            self.assertIn("FOLDER and BUILD, or --summary CSV", said.getvalue())
+
     def test_usual_rules(self):
         right = {"ended": [1], "stopped": [2], "rejected": {"1e-2": [3], "2x": []}}
         said = lambda **fields: usual_rules.words_of({**right, **fields}, right)  # noqa: E731
