@@ -51,6 +51,11 @@ def test_a_window_has_room_for_what_its_sizes_say(device):
         assert 0.9 * factor * one < bytes_of(**more) < 1.1 * factor * one, more
 
 
+def test_a_window_of_a_type_that_is_not_exchanged_is_refused(device):
+    with pytest.raises(assay_torch.Unsupported, match="^o_in is int32, supported are float16, bfloat16, float32"):
+        assay_torch.Windows.bytes(device, 2, num_heads=8, head_dim=64, dtype=torch.int32, max_rows=4)
+
+
 def test_ranks_share_the_heads(device):
     assert [w.own_heads for w in windows_of(device, 4)] == [(0, 1), (1, 3), (3, 4), (4, 6)]
     assert [w.own_heads for w in windows_of(device, 2, heads="all")] == [(0, 6)] * 2

@@ -4,10 +4,11 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import types
 
 import pytest
-from assay._callable import isolation, process
+from assay._callable import child, isolation, process, serving
 
 
 @pytest.fixture
@@ -38,6 +39,20 @@ def test_the_other_end_of_a_socket_is_there_until_it_is_closed():
     theirs.close()
     assert not isolation.is_open(ours.fileno())
     ours.close()
+
+
+def test_a_candidates_process_keeps_its_channel_and_its_memory_for_itself(monkeypatch):
+    kept, served = [], []
+    monkeypatch.setattr(child.os, "set_inheritable", lambda *given: kept.append(given))
+    monkeypatch.setattr(isolation, "enter", lambda: served.append(list(kept)) or "away")
+    monkeypatch.setattr(serving, "serve", lambda *given: served.append(given) or 7)
+    monkeypatch.setattr(sys, "argv", ["child", "f:f", "--device", "numpy", "--adapter", "a:b"])
+    for is_open, code in ((True, 7), (False, 1)):
+        kept.clear(), served.clear()
+        monkeypatch.setattr(isolation, "is_open", lambda fd: fd == 3 and is_open)  # noqa: B023
+        with pytest.raises(SystemExit) as ended:
+            child.main()
+        assert ended.value.code == code and served == [[(3, False), (4, False)], *[("f:f", "a:b", "numpy", "away")] * is_open]
 
 
 @pytest.mark.parametrize("ends, code", [(lambda: os._exit(0), 0), (lambda: os._exit(3), 3), (lambda: os.kill(os.getpid(), signal.SIGKILL), 137), (lambda: os.kill(os.getpid(), signal.SIGTERM), 143)])
