@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import types
 
 import pytest
@@ -131,3 +132,11 @@ def test_answers_that_are_whole_torn_late_or_too_large():
     for message in (b"[1]", b"{", b"nan", b"\xff"):
         assert reply(size(len(message)) + message) == ("ended", "the process ended in a call")
     assert reply(size(1 << 20) + b"x") == ("type", f"an answer of {(1 << 20) + 8} bytes in a call, expected at most {1 << 20}")
+
+
+@pytest.mark.parametrize("printed, said", [("", ""), ("  a\n", "a"), ("x" * 50 + "y" * 600, "y" * 600), ("y" * 599, "y" * 599)])
+def test_the_end_of_what_a_candidate_printed_is_said(printed, said):
+    made = process.Candidate("f:f")
+    with tempfile.TemporaryFile() as made.output:
+        made.output.write(printed.encode())
+        assert made.tail() == said
