@@ -13,6 +13,7 @@ a kill, too. Which tests run a line is kept beside the results. In the column tr
 `equivalent` or `hole`, and why. The score is of all but the equivalent ones; its interval is Wilson's, 95 %."""
 import argparse
 import collections
+import contextlib
 import csv
 import json
 import os
@@ -43,7 +44,7 @@ ROOMS = {
 #: What of ci CI runs on the tree itself, by the name of the file.
 ON_THE_TREE = {"docs": ["check"], "workflows": [""], "tree": ["layers", "shape"]}
 #: Files of ci whose test bears another name.
-TRIED_BY = dict.fromkeys(("gate_trial", "machine_mutants", "mutation_score", "python_mutants"), "trials")
+TRIED_BY = {**dict.fromkeys(("gate_trial", "mutation_score"), "trials"), **dict.fromkeys(("machine_mutants", "order_sites"), "mutants")}
 #: Tests that take seconds: the last ones.
 LONG = re.compile(r"drawn|_calls|dump_files|transformers\.py|batching|shared_prompts|compile|opcheck|one_graph|captur|profil")
 #: Runs pytest in a fork of a process that has imported what takes seconds. The first example that fails is enough: none is shrunk.
@@ -117,6 +118,10 @@ class Tests:
         self.server.stdin.write(json.dumps([str(self.folder), seconds, str(self.out), covered, arguments]) + "\n")
         self.server.stdin.flush()
         return int(self.server.stdout.readline()), self.out.read_text(errors="replace")
+
+    def close(self):
+        if self.server is not None:
+            self.server.communicate()
 
 
 def contexts(tests_run, tree, room, options):
@@ -218,14 +223,14 @@ def main():
         return summary(options.summary)
     options.build = options.build.resolve()
     done = {(r["file"], r["line"], r["operator"], r["text"]) for r in table(options.results)} if options.results.exists() else set()
-    with tempfile.TemporaryDirectory() as work, options.results.open("a", newline="") as file:
+    with tempfile.TemporaryDirectory() as work, options.results.open("a", newline="") as file, contextlib.ExitStack() as ends:
         tree = pathlib.Path(work)
         # A clone, for scripts that ask git.
         subprocess.run(["git", "clone", "-q", "--shared", ROOT, tree], check=True)
         writer = csv.DictWriter(file, FIELDS)
         if not done and not file.tell():
             writer.writeheader()
-        tests_run = Tests(tree, options.room, options)
+        tests_run = ends.enter_context(contextlib.closing(Tests(tree, options.room, options)))
         covering = contexts(tests_run, tree, options.room, options)
         for path, mutant in drawn(options.room, options):
             source = (ROOT / path).read_text().encode()

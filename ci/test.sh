@@ -184,6 +184,8 @@ shellcheck --external-sources ci/*.sh .clusterfuzzlite/*.sh .ci/run
 /usr/bin/python3 -B ci/tests/wrong_test.py
 /usr/bin/python3 -B ci/tests/kernel_figures_test.py
 /usr/bin/python3 -B ci/tests/trials_test.py
+/usr/bin/python3 -B ci/tests/mutants_test.py
+/usr/bin/python3 -B ci/tests/python_mutants_test.py
 /usr/bin/python3 -B ci/tests/python_operators_test.py
 /usr/bin/python3 -B ci/tests/bench_plot_test.py
 /usr/bin/python3 -B ci/tests/shell_test.py

@@ -4,6 +4,7 @@
 Every link to a file of the tree finds it, and every anchor its heading. Lines have at most 120 characters outside
 tables. A page has at most 200 lines, a README of a folder 80. Pages with a name in capital letters (BOUNDS.md, but not
 README, HACKING and CHANGELOG) and the notes in properties/measured and kernels/bench/results have no limit of lines."""
+import functools
 import pathlib
 import re
 
@@ -50,8 +51,8 @@ def links(text):
             yield number, match.group(1) or match.group(2)
 
 
-def check_links(root, page, pages, files):
-    folders = {str(parent) for file in files for parent in pathlib.PurePosixPath(file).parents}
+def check_links(root, page, pages, there_is, anchors_of):
+    """there_is: files and folders; anchors_of: a function of a page."""
     for number, target in links(pages[page]):
         if re.match(r"[a-z]+:", target):
             continue
@@ -61,18 +62,20 @@ def check_links(root, page, pages, files):
             yield f"{page}:{number}: {target} leaves the tree"
             continue
         there = there.relative_to(root).as_posix()
-        if there not in files and there not in folders:
+        if there not in there_is:
             yield f"{page}:{number}: there is no {target}"
-        elif anchor and there in pages and anchor not in anchors(pages[there]):
+        elif anchor and there in pages and anchor not in anchors_of(there):
             yield f"{page}:{number}: {there} has no heading #{anchor}"
 
 
 def check(root=ROOT, files=None):
     files = tree_files(root) if files is None else files
     pages = {file: (root / file).read_text() for file in sorted(files) if file.endswith(".md")}
+    there_is = {*files, *(str(parent) for file in files for parent in pathlib.PurePosixPath(file).parents)}
+    anchors_of = functools.cache(lambda page: set(anchors(pages[page])))
     for page, text in pages.items():
         if not page.startswith(TEMPLATES):
-            yield from check_links(root, page, pages, files)
+            yield from check_links(root, page, pages, there_is, anchors_of)
         for number, line in enumerate(text.splitlines(), 1):
             if len(line) > MAX_COLUMNS and not line.lstrip().startswith("|"):
                 yield f"{page}:{number}: {len(line)} characters, at most {MAX_COLUMNS} outside tables"

@@ -77,7 +77,7 @@ def collect(out):
     for name in sorted(name for name in names if name not in config):
         # Many pages have similar headings, so the navigation shows paths.
         lists["MEASURED" if name.startswith(links.NOTES) else "REFERENCE"] += (
-            f"\n      - {name.removesuffix('.md').removesuffix('/README') or name}: {shown(name)}")
+            f"\n      - {title(name)}: {shown(name)}")
     for word, lines in lists.items():
         config = config.replace(f": {word}", f":{lines}", 1)
     (out / "mkdocs.yml").write_text(config)

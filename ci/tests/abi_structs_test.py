@@ -4,6 +4,7 @@
 import ctypes
 import importlib.util
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -43,6 +44,16 @@ class AbiStructsTest(unittest.TestCase):
     def test_files_are_what_the_headers_say(self):
         for file, what in abi_structs.FILES.items():
             self.assertEqual((abi_structs.ROOT / file).read_text(), abi_structs.python_of(*what), f"{file}: run ci/abi_structs.py")
+
+    def test_the_program_writes_them(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            shutil.copytree(abi_structs.HEADERS, root / "kernels/abi")
+            for file in ("ci/abi_structs.py", *abi_structs.FILES):
+                (root / file).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(abi_structs.__file__, root / "ci/abi_structs.py")
+            subprocess.run([sys.executable, "-B", root / "ci/abi_structs.py"], check=True)
+            self.assertEqual([(root / file).read_text() for file in abi_structs.FILES], [(abi_structs.ROOT / file).read_text() for file in abi_structs.FILES])
 
     def test_structs_are_laid_out_as_by_the_compiler(self):
         for file, (headers, *_) in abi_structs.FILES.items():

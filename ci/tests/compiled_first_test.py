@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """That a header counts as compiled alone only where nothing stood in front of it, and an object came of it."""
+import json
 import pathlib
+import shutil
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -43,7 +46,21 @@ class First(unittest.TestCase):
     def test_not_what_was_not_built_or_was_another(self):
         self.assertEqual(self.headers('#include "a.h"\n', built=False), set())
         self.assertEqual(self.headers('#include "a.h"\n', include="/tmp/others"), set())
+        self.assertEqual(self.headers('#include "a.h"\n', include=f"/tmp/others -I{self.root}"), set())
+        self.assertEqual(self.headers('#include "a.h"\n', include=f"{self.root} -I/tmp/others"), {"a.h"})
         self.assertEqual(self.headers('#include "a.h"\n', name="x.c"), set())
+
+    def test_the_program_prints_those_of_a_build(self):
+        (self.root / "ci").mkdir()
+        shutil.copy(compiled_first.__file__, self.root / "ci/compiled_first.py")
+        units = []
+        for name in "ba":
+            (self.root / f"{name}.cpp").write_text(f'#include "{name}.h"\n')
+            (self.root / f"{name}.o").write_text("")
+            units.append({"directory": str(self.root), "file": f"{self.root}/{name}.cpp", "command": f"c++ -I{self.root} -o {name}.o -c {name}.cpp"})
+        (self.root / "compile_commands.json").write_text(json.dumps(units))
+        command = [sys.executable, "-B", self.root / "ci/compiled_first.py", self.root]
+        self.assertEqual(subprocess.run(command, text=True, capture_output=True, check=True).stdout, "a.h\nb.h\n")
 
 
 if __name__ == "__main__":

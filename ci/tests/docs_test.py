@@ -12,6 +12,7 @@ from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import docs  # noqa: E402
+import pages  # noqa: E402
 from pages import blocks, figures, links, names, pictures, properties, results, site  # noqa: E402
 
 PAGES = {
@@ -176,6 +177,51 @@ class Docs(unittest.TestCase):
                 self.assertIn(old, SESSION)
                 self.assertIn(expected, "\n".join(self.session(SESSION.replace(old, new, 1))[0]))
 
+    def test_what_a_block_needs_is_looked_for(self):
+        wheels = self.root / "wheel"
+        pythons = {"torch": "/bin/true", "scratch": "scratch"}
+        with mock.patch.object(blocks, "WHEELS", wheels), mock.patch.object(blocks.subprocess, "run") as ran:
+            for code, need, said in ((0, "torch", ""), (1, "torch", "no PyTorch here"), (0, "wheel", "no wheel in")):
+                ran.return_value = mock.Mock(returncode=code)
+                self.assertEqual(blocks.missing(need, pythons)[: len(said) or None], said)
+            wheels.mkdir()
+            (wheels / "a.whl").write_text("")
+            for code, said in ((0, ""), (1, "pip reaches no package index")):
+                ran.return_value = mock.Mock(returncode=code)
+                self.assertEqual(blocks.missing("wheel", pythons), said)
+            self.assertEqual(ran.call_args.args[0][1:], ["-m", "pip", "download", "-q", "--no-deps", "-d", "scratch", "scikit-build-core"])
+
+    def test_blocks_that_need_something_or_follow_what_is_not_run(self):
+        page = "<!-- needs: torch -->\n```sh\npython3 -c 'import sys; print(sys.argv[0])' && false || echo said\n```\n\n<!-- output -->\n```text\nsaid\n```\n"
+        for found, ran, left in (("", 2, []), ("not here", 0, ["not here", "the block before it is not run"])):
+            with mock.patch.object(blocks, "missing", lambda need, pythons: found), mock.patch.dict("os.environ", ASSAY_TORCH_PYTHON="/usr/bin/python3"):  # noqa: B023
+                self.write({"page.md": page})
+                blocks.ROOT = self.root
+                with tempfile.TemporaryDirectory() as home:
+                    complaints, count, not_run = blocks.run(["page.md"], pathlib.Path(home))
+            self.assertEqual((complaints, count, [reason for _, reason in not_run]), ([], ran, left))
+
+    def test_pages_behind_one_set_up_page_are_one_session(self):
+        self.write({"setup.md": "", "a.md": "<!-- after: setup.md -->\n", "b.md": "words\n", "c.md": "\n<!-- after: setup.md -->\n"})
+        blocks.ROOT = self.root
+        self.assertEqual(blocks.sessions(["setup.md", "a.md", "b.md", "c.md"]), {None: ["b.md"], "setup.md": ["a.md", "c.md"]})
+
+    def test_commands_of_a_block_end_at_the_first_that_fails(self):
+        text = "a && b\n# words\n\nc 'x && y' && d \"e && f\" \\\n  g\n  # more\n"
+        self.assertEqual([line.split() for line in blocks.commands(text)], [["a"], ["b"], ["c", "'x", "&&", "y'"], ["d", '"e', "&&", 'f"', "g"]])
+
+    def test_the_program_lists_runs_and_keeps(self):
+        self.write({"a.md": "<!-- not run: it takes an hour -->\n```sh\nfalse\n```\n\n```sh\ntrue\n```\n", "b.md": "```sh\nfalse\n```\n", "c.md": "```sh\n"})
+        blocks.ROOT = self.root
+        for pages, only_list, keep, code, said in ((["a.md"], True, None, 0, "a.md:2: listed it takes an hour\na.md:6: run \n"), (["c.md"], True, None, 1, "c.md:1: a block without an end\n"),
+                                                   (["a.md"], False, None, 0, "pages: 1 blocks, and 1 that are not run:\n  a.md:2: it takes an hour\n"),
+                                                   (["b.md"], False, str(self.root), 1, "pages: 1 blocks, and 0 that are not run:\n")):  # fmt: skip
+            with mock.patch("builtins.print") as printed:
+                self.assertEqual(blocks.main(pages, only_list, keep), code)
+            lines = "".join(f"{' '.join(map(str, call.args))}\n" for call in printed.call_args_list)
+            self.assertTrue(lines.endswith(said), lines)
+        self.assertEqual(len(list(self.root.glob("assay-pages-*"))), 1)
+
     def figures(self, row, mark="<!-- measured: result.json -->"):
         self.write({"result.json": json.dumps({"cells": CELLS}),
                     "page.md": f"words\n\n{mark}\n| cell | us |\n|---|---|\n{row}\n\nwords\n"})
@@ -190,6 +236,17 @@ class Docs(unittest.TestCase):
         self.assertIn("without figures", self.figures("| 16 requests | fast |"))
         self.assertIn("there is no", self.figures("| 16 requests | 25.1 |", "<!-- measured: gone.json -->"))
         self.assertIn("times without a result", self.figures("| 16 requests | 25.1 |", "words"))
+
+    def test_numbers_of_a_row(self):
+        row = {"cell": "prefix b16 fp8", "us": 4, "early_us": 2.5, "floor_us": 1, "bytes": 3e6, "deep": {"peer": {"us": 7}}, "same": True, "words": "8"}
+        self.assertEqual(sorted(figures.numbers_in(row)), [1, 2.5, 4, 7, 3e6])
+        self.assertEqual(list(figures.derived(row)), [3, 0.25, 0.4])
+        for lacking, left in (("bytes", [0.25, 0.4]), ("us", [3, 0.4]), ("early_us", [3, 0.25]), ("floor_us", [3])):
+            for value in ({}, {lacking: 0}) if lacking != "bytes" else ({},):
+                self.assertEqual(list(figures.derived({**{name: of for name, of in row.items() if name != lacking}, **value})), left, lacking)
+        self.assertEqual(figures.sizes_of("cascade b16 fp8 p8192 e5m2 plain"), {"b16", "p8192"})
+        for text, found in (("1,234.5", [(1234.5, 0.05)]), ("7 %, 42 MB", [(7, 0.5), (42, 0.5)]), ("a1 2b x-3 4.5x 3.0.1", []), ("**17.76** 0.434 v2", [(17.76, 0.005), (0.434, 0.0005)])):
+            self.assertEqual([(number, round(half, 6)) for number, half in figures.shown(text)], found)
 
     def test_figures_are_of_the_results_of_their_own_table(self):
         """Tables of one page, by every list of results that stands in front of one, in any order."""
@@ -227,6 +284,26 @@ class Docs(unittest.TestCase):
             self.assertEqual(len(complaints(**wrong)), 1, wrong)
             with self.assertRaises(SystemExit):
                 results.load(self.root / "new.json")
+        self.write({"also.json": "{}", "fine.json": json.dumps(right)})
+        self.assertEqual(complaints(date=""), ['also.json: no "device"', 'new.json: no "date"'])
+
+    def test_files_of_a_tree_are_those_that_git_does_not_ignore(self):
+        self.git("init", "-q")
+        self.write({".gitignore": "ignored\nbuild/\n", "a.md": "", "gone.md": "", "folder/b.md": ""})
+        self.git("add", ".")
+        (self.root / "gone.md").unlink()
+        self.write({"new.md": "", "ignored": "", "build/page.md": ""})
+        self.assertEqual(pages.tree_files(self.root), {".gitignore", "a.md", "folder/b.md", "new.md"})
+
+    def test_every_mistake_of_a_tree_is_said(self):
+        tree = {"a.md": "# A\n[x](gone)\n[y](lost#z)\n[z](#none)\n" + "w" * 121 + "\n\n# B\n# B\n", "b.md": "# A\n[x](gone)\n"}
+        self.write(tree)
+        said = [line.partition(" ")[0] for line in links.check(self.root, set(tree))]
+        self.assertEqual(said, ["a.md:2:", "a.md:3:", "a.md:4:", "a.md:5:", "a.md:", "b.md:2:"])
+        table = "<!-- measured: result.json -->\n| cell | us |\n|---|---|\n| x | 9 |\n| y | fast |\n| z | 8 |\n\n| w | us |\n"
+        self.write({"result.json": json.dumps({"cells": CELLS}), "page.md": table + table})
+        said = [line.split(":")[1] for line in figures.check([self.root / "page.md"])]
+        self.assertEqual(said, ["4", "5", "6", "8", "12", "13", "14", "16"])
 
     def test_site(self):
         self.write(SITE)

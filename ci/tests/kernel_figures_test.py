@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """kernel_figures.py sees a kernel that spills, one that no SM can launch, and one that the table has otherwise."""
 import contextlib
+import ctypes
 import io
 import pathlib
 import struct
@@ -39,9 +40,20 @@ def info(*attributes):
     return b"\x01\x30\x00\x00" + b"".join(struct.pack(f"<BBH{len(words)}I", 4, number, 4 * len(words), *words) for number, *words in attributes)
 
 
+def zstd(body):
+    library = ctypes.CDLL("libzstd.so.1")
+    library.ZSTD_compress.restype = ctypes.c_size_t
+    out = ctypes.create_string_buffer(len(body) + 1000)
+    size = library.ZSTD_compress(out, ctypes.c_size_t(len(out)), body, ctypes.c_size_t(len(body)), 3)
+    return out.raw[:size]
+
+
 def fatbin(*entries):
-    """Of (kind, architecture, body) each."""
-    parts = b"".join(struct.pack("<HHIQI8xI24xQ", kind, 0, 64, len(body), 0, arch, len(body)) + body for kind, arch, body in entries)
+    """Of (kind, architecture, body) each; those of an architecture above 99 are compressed, with padding behind them."""
+    parts = b""
+    for kind, arch, body in entries:
+        packed = zstd(body) if arch > 99 else b""
+        parts += struct.pack("<HHIQI8xI24xQ", kind, 0, 64, len(packed) + 7 if packed else len(body), len(packed), arch, len(body)) + (packed + bytes(7) if packed else body)
     return struct.pack("<IHHQ", kernel_figures.FATBIN_MAGIC, 1, 16, len(parts)) + parts
 
 
@@ -64,6 +76,13 @@ class Binary(unittest.TestCase):
         twice = [("sm_80", *row[1:]) for row in spilt] + [tuple(row) for row in spilt]
         read = self.rows(bytes(8), fatbin((1, 70, b"ptx"), (2, 80, cubin)), bytes(8), fatbin((2, 90, cubin)), fatbin((2, 90, cubin)))
         self.assertEqual(read, sorted(twice, key=lambda row: (row[1], row[0])))
+        packed = self.rows(fatbin((2, 120, cubin), (1, 70, b"ptx"), (2, 90, cubin)))
+        self.assertEqual(packed, [(arch, *row[1:]) for row in spilt for arch in ("sm_120", "sm_90")])
+        broken = fatbin((2, 120, cubin)).replace(struct.pack("<Q", len(cubin)), struct.pack("<Q", len(cubin) + 1))
+        self.assertRaisesRegex(SystemExit, "cannot be decompressed", self.rows, broken)
+
+    def test_attributes_end_with_their_section(self):
+        self.assertEqual(list(kernel_figures.attributes(b"\x03\x11\x00\x00" + info((7, 1, 2), (9,)))), [(7, (1, 2)), (9, ())])
 
     def test_what_is_no_binary_is_refused(self):
         self.assertRaisesRegex(SystemExit, "not a 64-bit ELF", kernel_figures.Elf, b"\x7fELF\x01\x01" + bytes(99))
@@ -77,11 +96,13 @@ class Binary(unittest.TestCase):
 class Faults(unittest.TestCase):
     def test_registers_are_given_out_in_eights(self):
         self.assertEqual(said(256, 256), [])
+        self.assertEqual(len(said(257, 249)), 1)
         self.assertEqual(len(said(520, 121)), 1)  # 62,920 as they are, 66,560 in eights
 
     def test_what_else_is_a_fault(self):
         self.assertIn("8 bytes of stack", said(stack=8)[0])
         self.assertIn("absent", said(table=["sm_90a", "another", "64", "1", "1", "0", "0"])[0])
+        self.assertEqual([len(said(size=size)) for size in (0, kernel_figures.MAX_BYTES, kernel_figures.MAX_BYTES + 1)], [0, 0, 1])
         self.assertIn("stripped", said(size=1 << 40)[0])
 
     def test_a_kernel_that_is_gone_is_a_fault(self):
@@ -102,6 +123,37 @@ class Faults(unittest.TestCase):
                         ended = error.code if isinstance(error.code, int) else error.code.split()[0].rstrip(",")
                 self.assertEqual(ended, code, words)
                 self.assertIn(said, printed.getvalue())
+
+    def test_words_of_the_program(self):
+        rows = [(arch, "kernel", str(dims), "256", "64", "0", "0") for arch in ("sm_80", "sm_90") for dims in range(24)]
+
+        def ran(*words, table=rows, binary=rows):
+            """(what it ends with, lines that it prints, the files that it reads, the table afterwards)."""
+            read, printed = [], io.StringIO()
+            with tempfile.NamedTemporaryFile("w+") as file:
+                file.write("".join(",".join(row) + "\n" for row in [kernel_figures.COLUMNS, *table]))
+                file.flush()
+                patched = mock.patch.multiple(kernel_figures, read_binary=lambda path: read.append(path) or binary, stripped_bytes=lambda path: read.append(path) or 2_000_000, TABLE=file.name)
+                with patched, mock.patch.object(sys, "argv", ["x", *words]), contextlib.redirect_stdout(printed):
+                    try:
+                        code = kernel_figures.main()
+                    except SystemExit as error:
+                        code = error.code
+                return code, printed.getvalue().splitlines(), read, pathlib.Path(file.name).read_text().splitlines()
+
+        code, lines, read, _ = ran()
+        self.assertEqual((code, read), (None, ["build/cuda/assay"] * 2))
+        self.assertRegex(lines[0], "^figures of 48 kernels as in .*: no stack, 64 registers at most; 2.0 MB stripped$")
+        self.assertEqual(ran("--only", "sm_90", "other", binary=rows[24:])[::2], (None, ["other"] * 2))
+        self.assertEqual(ran("--only", "sm_80", binary=rows[24:])[0], 1)
+        code, lines, _, _ = ran(table=rows[:25])
+        self.assertEqual((code, len(lines), lines[20], lines[21][:9]), (1, 22, "and 3 more", "23 faults"))
+        self.assertEqual(len(ran(table=rows[:28])[1]), 21)
+        self.assertEqual(ran("--write", table=rows[:3])[::3], (None, [",".join(row) for row in [kernel_figures.COLUMNS, *rows]]))
+        for words, said in ((("--write", "--only", "sm_90"), "not --only"), (("a", "b", "c"), "Usage"), (("--only",), "Usage")):
+            code, _, read, table = ran(*words, table=rows[:3])
+            self.assertIn(said, code)
+            self.assertEqual((read, len(table)), ([], 4))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Mutants of Python (ci/mutation/python_operators.py) of a small source and of tools of ci: as many of each operator as the syntax
-tree has places, each a change of that place alone, wherever the place stands in its file."""
+tree has places, each a change of that place alone, wherever the place stands in its file.
+
+python_operators_test.py --record writes every mutant of the small source to operators.txt: a change of an operator shows there."""
 import ast
 import collections
 import pathlib
@@ -20,6 +22,29 @@ def f(a: int = 4 & 5, *, c=not x, **more: "y" if 1 < 2 else 3) -> 6 + 7:
     if not a: return
     return g(a=1), g(1, a=1), "x" + a, a % b
 """
+#: One of each place that an operator looks at or leaves alone.
+EVERY = SMALL + """
+async def h(self, *rest):
+    'A text.'
+    total += 0.5 * -1 // 2 ** 3
+    self.flag = True is not False
+    yield a or b or not c, x[1], x[:2:3], x[-1:], b"bytes", None, 5j
+    if a < b < c: pass
+    assert a, b
+    for i in range(0, 10, 2): continue
+    with open(name, mode="w") as file: file.write(text); file.close()
+    await run(a, b=c, d=e,
+              **more)
+    y = 1 if not x else (2 if x == 2 else 3)
+    z = {k: v for k, v in d.items() if k != 1 and v}; w = a >= b, a <= b, a > b, a == b, a not in b, a is None
+    return None
+"""
+RECORDED = pathlib.Path(__file__).parent / "operators.txt"
+
+
+def lines_of(source):
+    for m in mutants_of(source):
+        yield f"{m.line} {m.operator}: {' '.join(source.encode()[m.begin : m.end].decode().split())} -> {' '.join(m.new.split()) or 'nothing'}"
 
 
 def nodes(tree):
@@ -50,6 +75,9 @@ def places(tree):
 
 
 class Operators(unittest.TestCase):
+    def test_these_mutants_are_made(self):
+        self.assertEqual(list(lines_of(EVERY)), RECORDED.read_text().splitlines())
+
     def test_each_place_has_its_mutant(self):
         for text in (SMALL, *((ROOT / f"ci/{name}.py").read_text() for name in ("gate_trial", "skipped", "tree"))):
             expected = places(ast.parse(text))
@@ -77,4 +105,7 @@ class Operators(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    if sys.argv[1:] == ["--record"]:
+        RECORDED.write_text("\n".join(lines_of(EVERY)) + "\n")
+    else:
+        unittest.main()

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What ci/skipped.py reads out of a log of ctest."""
 import pathlib
+import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
@@ -41,6 +43,17 @@ class Skipped(unittest.TestCase):
     def test_one_without_a_reason_is_listed(self):
         self.assertEqual(list(skipped.skipped(log(("C.D", "", "Skipped"), ("E.F", "fine", "Passed")))),
                          [("C.D", "no reason given")])
+
+    def test_the_program_reads_the_logs_of_builds(self):
+        tests = {"one": [("A.B", "", "Skipped"), ("C.D", "SKIPPED [2] x.py:1: why\n", "Passed")], "two": [("E.F", "fine", "Passed")]}
+        with tempfile.TemporaryDirectory() as folder:
+            for name, of in tests.items():
+                path = pathlib.Path(folder, name, "Testing/Temporary/LastTest.log")
+                path.parent.mkdir(parents=True)
+                path.write_text(log(*of))
+            command = [sys.executable, "-B", skipped.__file__, *(f"{folder}/{name}" for name in tests)]
+            said = subprocess.run(command, text=True, capture_output=True, check=True).stdout
+        self.assertEqual(said.splitlines(), ["one: 2 skipped", "  A.B: no reason given", "  C.D: why (2)", "two: 0 skipped"])
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Trials of mistakes, from the program's answer to the row of a table: gate_trial.py, mutation_score.py, usual_rules.py,
-python_mutants.py."""
+"""Trials of mistakes, from the program's answer to the row of a table: gate_trial.py, mutation_score.py, usual_rules.py."""
 import contextlib
 import csv
 import io
@@ -21,7 +20,6 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import gate_trial  # noqa: E402
 import machine_mutants  # noqa: E402
 import mutation_score  # noqa: E402
-import python_mutants  # noqa: E402
 from mutation import usual_rules  # noqa: E402
 
 CHANGE = "why = a change\nverdict = {}\nfile = kernels/a.h\nfind = {}\nreplace = {}\nkernels = {}\n"
@@ -176,9 +174,10 @@ class Score(InFolder):
             self.write(f"mutants/{row['mutant']}.mutant", "")
         options = types.SimpleNamespace(build=self.root / "build", folder=self.root / "mutants", jobs=1)
         results = mutation_score.Results(self.root / "none.csv")
-        results.rows, results.write = rows, lambda: None
-        text_of(mutation_score.run_tests, options, results)
-        self.assertEqual([row["tests"] for row in rows], ["merge_test", "none", ""])
+        written = []
+        results.rows, results.write = rows, lambda: written.append([row["tests"] for row in rows])
+        self.assertEqual(text_of(mutation_score.run_tests, options, results), "seen: fails merge_test\nnone: fails none\n")
+        self.assertEqual(written, [["merge_test", "", ""], ["merge_test", "none", ""]])
         slow = subprocess.TimeoutExpired("x", 120)
         rows[0]["tests"] = ""
         with mock.patch.object(mutation_score.subprocess, "run", side_effect=[types.SimpleNamespace(returncode=0)] * 2 + [slow]):
@@ -218,6 +217,21 @@ class Score(InFolder):
         self.assertRaises(ValueError, results.write)
         self.assertEqual(csv_path.read_text(), before)  # a cut leaves the old rows
 
+    def test_results_lie_beside_the_mutants_unless_it_is_said_where(self):
+        class Opened(Exception):
+            pass
+
+        def opened(path):
+            raise Opened(str(path))
+
+        for words, path in ((["m", "b"], "m/results.csv"), (["m", "b", "--results", "r.csv"], "r.csv"), (["--summary", "s.csv"], "s.csv"), (["m", "b", "--usual-rules"], "m/results.csv")):
+            with mock.patch.object(mutation_score, "Results", opened), mock.patch.object(sys, "argv", ["mutation_score.py", *words]):
+                self.assertRaisesRegex(Opened, f"^{path}$", mutation_score.main)
+        for words in ([], ["m"]):
+            with mock.patch.object(sys, "argv", ["mutation_score.py", *words]), contextlib.redirect_stderr(io.StringIO()) as said:
+                self.assertRaises(SystemExit, mutation_score.main)
+            self.assertIn("FOLDER and BUILD, or --summary CSV", said.getvalue())
+
     def test_usual_rules(self):
         right = {"ended": [1], "stopped": [2], "rejected": {"1e-2": [3], "2x": []}}
         said = lambda **fields: usual_rules.words_of({**right, **fields}, right)  # noqa: E731
@@ -248,40 +262,6 @@ class Drawn(InFolder):
                                                            types.SimpleNamespace(**{"under": None, "operators": None, **given}))
         self.assertEqual([wanted(), wanted(under=["kernels/tree/"]), wanted(under=["kernels/plan", "kernels/tree"]), wanted(operators=["loop"])], [True] * 4)
         self.assertEqual([wanted(under=["kernels/tre"]), wanted(operators=["cast"]), wanted(under=["kernels"], operators=["cast"])], [False] * 3)
-
-    def test_a_room_of_python_is_tried(self):
-        test = "import sys\nsys.path.insert(0, 'ci')\nimport a\nsys.exit(a.value(2) != 3)\n"
-        files = {"ci/a.py": "def value(x):\n    y = 7\n    while x < 0:\n        x = x\n    return x + 1\n", "ci/tests/a_test.py": test, "ci/tests/programs_test.py": "", "ci/other.py": "x = 1\n"}
-        for name, text in files.items():
-            self.write(f"tree/{name}", text)
-        for words in (("init", "-q"), ("add", "."), ("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-m", "base")):
-            subprocess.run(["git", "-C", self.root / "tree", *words], check=True)
-        path = self.root / "rows.csv"
-
-        def run(*options):
-            words = ["python_mutants.py", "ci", "--results", str(path), "--seconds", "1", *options]
-            with mock.patch.object(python_mutants, "ROOT", self.root / "tree"), mock.patch.object(sys, "argv", words):
-                printed = text_of(python_mutants.main)
-            with path.open() as file:
-                return printed, list(csv.DictReader(file))
-
-        self.assertEqual(len(run("--sample", "2", "--seed", "3")[1]), 2)
-        for _ in range(2):  # the second time nothing is left
-            printed, rows = run()
-            self.assertEqual({(row["line"], row["text"]): row["outcome"] for row in rows},
-                             {("2", "7 -> (7 + 1)"): "survived", ("3", "x < 0 -> (x <= 0)"): "survived", ("3", "0 -> (0 + 1)"): "survived", ("5", "x + 1 -> (x - 1)"): "killed",
-                              ("5", "x + 1 -> None"): "killed", ("5", "1 -> (1 + 1)"): "killed"})  # fmt: skip
-            self.assertEqual((len(rows), {row["file"] for row in rows}, "ci: 6 mutants of 1 files" in printed, "3 of 6 killed" in printed), (6, {"ci/a.py"}, True, True))
-        self.assertEqual((self.root / "tree/ci/a.py").read_text(), files["ci/a.py"])
-        self.write("tree/ci/a.py", "def value(x):\n    while x < 3:\n        x += 1\n    return x\n")
-        subprocess.run(["git", "-C", self.root / "tree", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qam", "a loop"], check=True)
-        path.unlink()
-        self.assertEqual({row["outcome"] for row in run()[1] if row["text"] == "x += 1 -> pass"}, {"hung"})
-
-    def test_summary_of_python(self):
-        path = self.write("rows.csv", "room,outcome,triage\na,killed,\na,hung,\na,survived,hole: x\na,survived,equivalent: y\nb,survived,\n")
-        self.assertEqual(text_of(python_mutants.summary, path).splitlines(),
-                         ["a: 2 of 3 killed, 66.7 % (20.8 to 93.9), 1 equivalent", "b: 0 of 1 killed, 0.0 % (0.0 to 79.3), 0 equivalent"])
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 """The catalogue of wrong kernels is whole: nothing is missing, every text stands at its place, what is no text is refused."""
 import collections
 import contextlib
+import csv
 import io
 import os
 import pathlib
@@ -101,6 +102,55 @@ class Catalogue(unittest.TestCase):
                 wrong.run(pathlib.Path(folder), bugs[:2])
                 chosen = [":".join(f"*Bugs.*/{name}" for name in dict.fromkeys(names)) for names in (bugs, bugs[:2])]
                 self.assertEqual(pathlib.Path(f"{test}.calls").read_text().splitlines(), [f"--gtest_filter={names}" for names in chosen])
+
+    def test_functions_are_asked_by_pytest_with_the_program_of_the_build(self):
+        ended = mock.Mock(stdout="...\n12 passed, 1 skipped in 3s\n", returncode=0)
+        names = [entry[1] for entry in self.entries if entry[0] == "functions"]
+        with mock.patch.object(wrong.subprocess, "run", return_value=ended) as ran, contextlib.redirect_stdout(io.StringIO()) as said:
+            self.assertTrue(wrong.run(pathlib.Path("/build"), names[:2]))
+        command, options = ran.call_args.args[0], ran.call_args.kwargs
+        self.assertEqual(command[1:], ["-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", wrong.FUNCTIONS, "-k", " or ".join(f"get_no_pass and {name}" for name in names[:2])])
+        self.assertEqual((options["env"]["ASSAY_PROGRAM"], options["env"]["PYTHONPATH"]), ("/build/assay", str(ROOT / "properties/python")))
+        self.assertEqual(said.getvalue(), "functions: 12 tests pass, exit code 0\n")
+
+    def test_one_kind_that_is_not_seen_is_enough(self):
+        says = {"properties/bugs_test": "[  PASSED  ] 3 tests.\n[  FAILED  ] Bugs.x\n", "fuzz/fuzz_planted_test": "[  PASSED  ] 2 tests.\n"}
+        ended = lambda build, test, cases: mock.Mock(stdout=says[test], returncode=int("FAILED" in says[test]))  # noqa: E731
+        with mock.patch.object(wrong, "ran", ended), contextlib.redirect_stdout(io.StringIO()) as said:
+            self.assertEqual([wrong.run(None, asked) for asked in (["bugs", "planted"], ["planted"])], [False, True])
+        lines = ["bugs: 3 tests pass, exit code 1", "  [  FAILED  ] Bugs.x", "planted: 2 tests pass, exit code 0"]
+        self.assertEqual(said.getvalue().splitlines(), [*lines, lines[-1]])
+
+    def program(self, *words):
+        with mock.patch.object(sys, "argv", ["wrong.py", *words]), contextlib.redirect_stdout(io.StringIO()) as said, contextlib.redirect_stderr(io.StringIO()), \
+                mock.patch.object(wrong, "run", lambda build, names: (str(build), names) == ("build", ["bugs"])):
+            try:
+                code = wrong.main()
+            except SystemExit as error:
+                code = error.code
+        return code, said.getvalue()
+
+    def test_the_program_runs_and_lists(self):
+        self.assertEqual([self.program(*words)[0] for words in (("run", "build", "bugs"), ("run", "build"), ("run",), ("walk",))], [0, 1, 2, 2])
+        chosen = [next(entry for entry in self.entries if entry[0] == kind) for kind in wrong.TESTS] + [next(entry for entry in self.entries if entry[0] == "changes")]
+        days = {"mutants": "{}.mutant", "planted": "{}.mutant", "changes": "{}.change"}
+        first = {days[kind].format(name) if kind in days else ({"served": "planted_h100.csv"}.get(kind, f"{kind}.csv"), name): f"day of {kind}" for kind, name, *_ in chosen}
+        with mock.patch.multiple(wrong, entries=lambda: iter(chosen), since=lambda: first):
+            for words, kinds in (((), [entry[0] for entry in chosen]), (("bugs", "served"), ["bugs", "served"])):
+                head, *rows = csv.reader(io.StringIO(self.program("list", *words)[1]))
+                self.assertEqual(tuple(head), wrong.COLUMNS)
+                self.assertEqual(sorted(rows), sorted([*entry, f"day of {entry[0]}"] for entry in chosen if entry[0] in kinds))
+
+    def test_who_must_see_an_entry(self):
+        seen = {entry[:2]: entry[4] for entry in self.entries}
+        killers = [row for row in wrong.rows("mutants/killers.csv")]
+        name = killers[0]["name"]
+        self.assertEqual(seen["mutants", name], " ".join(dict.fromkeys(row["property"] for row in killers if row["name"] == name)))
+        self.assertTrue(all(seen["changes", text["name"]] == f"gate: {text['verdict']}" for text in wrong.texts(ROOT / "corpus/changes")))
+        for text in wrong.texts(ROOT / "corpus/planted"):
+            self.assertEqual(seen["planted", text["name"]], text.get("seen_by", "").replace(",", ""))
+        mutants = [row for kind in ("bugs", "calls") for row in wrong.rows(f"{kind}/{kind}.csv") if row["kernel"] == "mutant"]
+        self.assertFalse({row["name"] for row in mutants} & {name for kind, name in seen if kind in ("bugs", "calls")})
 
     def test_the_day_is_that_of_the_first_commit(self):
         with tempfile.TemporaryDirectory() as folder, mock.patch.object(wrong, "ROOT", folder):

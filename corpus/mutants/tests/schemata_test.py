@@ -100,6 +100,32 @@ class Schemata(unittest.TestCase):
         crossing = self.run_on(a=mutant(find="x + y", replace="x"), b=mutant(find="sum = x +", replace="sum ="))
         self.assertIn("a and b overlap" if crossing.find("a and b") >= 0 else "b and a overlap", crossing)
 
+    def test_neighbours_and_texts_with_one_beginning_are_no_crossing(self):
+        source = self.run_on(a=mutant(kind="statement", find="sum = 9;", replace="sum = 8;"), b=mutant(kind="statement", find="return sum * 2;", replace="return sum;"),
+                             c=mutant(find="x + y", replace="x"), d=mutant(find="x", after="sum =", replace="y"))  # fmt: skip
+        self.assertEqual([self.value(source, active, 9, 3) for active in range(5)], [18, 16, 9, 18, 12])
+
+    def test_the_table_and_what_a_second_run_leaves_alone(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            (root / "kernel.h").write_text(KERNEL)
+            right = dict(find="sum * 2", replace="sum")
+            for name, fields in {"a": right, "b": {**right, "needs": "features"}, "c": {**right, "set": "2"}, "d": {**right, "set": "1", "seen_by": "fuzz_x"}, "gone": {"find": "z"}}.items():
+                (root / f"{name}.mutant").write_text(mutant(**fields))
+            script = [sys.executable, ROOT / "ci/make_schemata.py", root, root, root / "deep/out"]
+            times = []
+            for _ in range(2):
+                said = subprocess.run(script, capture_output=True, text=True, check=True).stderr
+                self.assertEqual(said, "warning: mutant gone left out: 'z' occurs 0 times in kernel.h, expected once\n")
+                times.append([path.stat().st_mtime_ns for path in sorted((root / "deep/out").iterdir())])
+            self.assertEqual(times[0], times[1])
+            rows = [("a", "false", ""), ("b", "true", ""), ("c", "true", ""), ("d", "false", "fuzz_x")]
+            table = [f'{{{at}, "{name}", "kernel.h", "wrong", "k", {special}, "{seen}"}},' for at, (name, special, seen) in enumerate(rows, 1)]
+            self.assertEqual((root / "deep/out/mutant_table.inc").read_text().splitlines(), table)
+            (root / "deep/out/mutant_table.inc").write_text("old")
+            subprocess.run(script, capture_output=True, check=True)
+            self.assertEqual((root / "deep/out/mutant_table.inc").read_text().splitlines(), table)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parts that no call of one kernel shows: shares of heads, prepared calls in use, prefills in plain PyTorch, tables of FlashInfer."""
 import contextlib
+import ctypes
 import functools
 import itertools
+import types
 
 import pytest
 
 torch = pytest.importorskip("torch", minversion="2.4")
 pytest.importorskip("hypothesis")
 import assay_torch
-from assay_torch import _abi, exchange, flashinfer_door, functions, paged_shape, plain, prepared, tensors
+from assay_torch import _abi, exchange, flashinfer_door, functions, library, paged_shape, plain, prepared, tensors
 from batches import batch, by_plan
 from hypothesis import given
 from hypothesis import strategies as st
@@ -168,6 +170,18 @@ def test_a_call_runs_on_the_current_stream_of_its_tensors_device(monkeypatch, cu
     library.status = 5
     with pytest.raises(assay_torch.LaunchFailed, match="merge_state: 5"):
         call.run()
+
+
+def test_a_size_may_be_larger_than_4_gb():
+    made, seen = library.Library.__new__(library.Library), []
+
+    def answers(params, size):
+        seen.append((params._obj.struct_size, ctypes.sizeof(params._obj)))
+        size._obj.value = (5 << 32) + 7
+        return 0
+
+    made.target, made._dll = library.SIMT, types.SimpleNamespace(assay_x_size=answers)
+    assert made.size("x_size", _abi.ExchangeParams(), torch.device("cpu")) == (5 << 32) + 7 and seen[0][0] == seen[0][1] > 8
 
 
 def test_a_window_is_cleared_between_two_waits(monkeypatch):

@@ -41,6 +41,21 @@ def test_one_rank_gives_the_bits_of_merge_states(device, dtype, heads):
     assert windows.missing() == []
 
 
+def test_a_window_has_room_for_what_its_sizes_say(device):
+    """More of anything takes more, and all heads take as many times as much as shares of them."""
+    sizes = dict(num_heads=8, head_dim=64, dtype=torch.bfloat16, max_rows=64, heads="scatter")
+    bytes_of = lambda ranks=4, **more: assay_torch.Windows.bytes(device, ranks, **{**sizes, **more})  # noqa: E731
+    one, states = bytes_of(), 2 * 64 * 2 * (64 * 2 + 4)
+    assert states * 4 <= one < states * 4 * 1.5
+    for more, factor in ((dict(num_heads=16), 2), (dict(head_dim=128), 2), (dict(dtype=torch.float32), 2), (dict(max_rows=128), 2), (dict(heads="all"), 4), (dict(ranks=8), 1)):
+        assert 0.9 * factor * one < bytes_of(**more) < 1.1 * factor * one, more
+
+
+def test_a_window_of_a_type_that_is_not_exchanged_is_refused(device):
+    with pytest.raises(assay_torch.Unsupported, match="^o_in is int32, supported are float16, bfloat16, float32"):
+        assay_torch.Windows.bytes(device, 2, num_heads=8, head_dim=64, dtype=torch.int32, max_rows=4)
+
+
 def test_ranks_share_the_heads(device):
     assert [w.own_heads for w in windows_of(device, 4)] == [(0, 1), (1, 3), (3, 4), (4, 6)]
     assert [w.own_heads for w in windows_of(device, 2, heads="all")] == [(0, 6)] * 2
@@ -93,8 +108,9 @@ def test_errors_name_argument_and_limit(device):
     (windows,) = windows_of(device, 1)
     o, lse = states(device, 1)
     call = assay_torch.exchange_states
-    with pytest.raises(assay_torch.InvalidArgument, match=r"o_in is torch.bfloat16 of \[5, 5, 64\], expected .*6, 64"):
-        call(o[0][:, :5], lse[0][:, :5], windows)
+    for wrong, words in ((o[0][:, :5], r"bfloat16 of \[5, 5, 64\]"), (o[0][..., :32], r"bfloat16 of \[5, 6, 32\]"), (o[0].half(), r"float16 of \[5, 6, 64\]"), (o[0].float(), r"float32 of \[5, 6, 64\]")):
+        with pytest.raises(assay_torch.InvalidArgument, match=rf"o_in is torch.{words}, expected torch.bfloat16 of \[rows, 6, 64\], as the windows are for"):
+            call(wrong, lse[0][:, : wrong.shape[1]], windows)
     with pytest.raises(assay_torch.InvalidArgument, match="num_rows|max_rows"):
         call(o[0].repeat(2, 1, 1), lse[0].repeat(2, 1), windows)
     with pytest.raises(assay_torch.InvalidArgument, match="lse_in is .*expected"):

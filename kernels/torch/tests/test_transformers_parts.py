@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parts of both backends for transformers, without a model: any batch is inside by the judge, and what is not ours is known."""
+import inspect
 import types
 
 import pytest
@@ -144,20 +145,21 @@ def test_new_keys_are_written_as_the_version_says(sliding):
 
 
 @settings(drawn, max_examples=30)
-@given(batches(), st.sampled_from([None, 0.25]))
-def test_a_batch_of_prefills_is_right(made, scaling):
-    """As transformers calls it: one row of new tokens, the cache gives the keys of all."""
+@given(batches(), st.sampled_from([None, 0.25]), st.sampled_from([0, 3]))
+def test_a_batch_of_prefills_is_right(made, scaling, padding):
+    """As transformers calls it: one row of new tokens, the cache gives the keys of all. Tokens of no request get 0."""
     q, k, v, tokens, keys, options = made
+    padded = torch.cat([q, torch.ones(padding, *q.shape[1:], dtype=q.dtype)])
     cache = types.SimpleNamespace(layer_to_allocator=1, update=lambda **given: (k.transpose(0, 1)[None], v.transpose(0, 1)[None]))
-    new = torch.zeros(1, k.shape[1], len(q), DIM, dtype=k.dtype)
+    new = torch.zeros(1, k.shape[1], len(padded), DIM, dtype=k.dtype)
     sinks = options["sinks"] if options["sinks"] is None else options["sinks"].to(k.dtype)
     out, none = transformers_batching.forward(
-        types.SimpleNamespace(layer_idx=0), q.transpose(0, 1)[None], new, new, None, scaling=scaling, cache=cache, sliding_window=options["window_left"] + 1 or None,
+        types.SimpleNamespace(layer_idx=0), padded.transpose(0, 1)[None], new, new, None, scaling=scaling, cache=cache, sliding_window=options["window_left"] + 1 or None,
         softcap=options["logits_soft_cap"] or None, s_aux=sinks, cu_seq_lens_q=starts(tokens), cu_seq_lens_k=starts(keys),
     )  # fmt: skip
-    assert none is None and out.shape == (1, *q.shape)
+    assert none is None and out.shape == (1, *padded.shape) and not out[0, len(q) :].any()
     options = {**options, "sm_scale": DIM**-0.5 if scaling is None else scaling, "sinks": None if sinks is None else sinks.float()}
-    inside(out[0], q, k, v, tokens, keys, options)
+    inside(out[0, : len(q)], q, k, v, tokens, keys, options)
 
 
 @settings(drawn, max_examples=25)
@@ -236,6 +238,17 @@ def test_the_configuration_of_batches_may_be_said_otherwise():
     plain, other = transformers_batching.configuration(), transformers_batching.configuration(32, use_cuda_graph=False, num_blocks=7)
     assert (getattr(plain, size), plain.use_cuda_graph) == (256, (False, True))
     assert (getattr(other, size), other.use_cuda_graph, other.num_blocks) == (32, False, 7)
+
+
+@pytest.mark.parametrize("sizes, known", [(["block_size"], "block_size"), (["page_size"], "page_size"), (["page_size", "block_size"], "page_size")])
+def test_the_size_of_pages_has_the_name_of_its_version(monkeypatch, sizes, known):
+    transformers = pytest.importorskip("transformers")
+    config = types.SimpleNamespace
+    signature = inspect.Signature([inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in ("use_cuda_graph", *sizes)])
+    made = type("Config", (config,), {"__signature__": signature})
+    monkeypatch.setattr(transformers, "ContinuousBatchingConfig", made, raising=False)
+    assert transformers_batching.has_page_size() == (known == "page_size")
+    assert vars(transformers_batching.configuration(64)) == {"use_cuda_graph": (False, True), known: 64}
 
 
 def test_a_prefill_in_a_capture_is_refused(monkeypatch):

@@ -67,3 +67,12 @@ def test_wrong_arguments_are_named():
         assay.to_float32(np.zeros(1), "bf16")
     with pytest.raises(ValueError, match="expected one of"):
         assay.from_float32([0.0], "int32")
+
+
+@pytest.mark.parametrize("dtype", ["fp16", "bf16", "fp32", "e4m3", "e5m2"])
+def test_converted_arrays_are_copies_of_the_same_shape(dtype):
+    values = np.float32([[0, 1], [0.5, -2]])
+    stored = assay.from_float32(values, dtype)
+    back = assay.to_float32(stored, dtype)
+    assert back.dtype == np.float32 and back.shape == stored.shape == (2, 2) and back.tolist() == values.tolist()
+    assert not np.shares_memory(back, stored) and not np.shares_memory(stored, values) and back.flags.writeable and stored.flags.writeable

@@ -10,7 +10,7 @@ import zipfile
 import numpy as np
 import pytest
 from assay import flashinfer, judging
-from assay._engines import dump_files, dump_judge, vllm_calls, vllm_shadow
+from assay._engines import dump_files, dump_judge, flashinfer_calls, vllm_calls, vllm_shadow
 from assay._judge import record as judge_record
 from test_judge import library  # noqa: F401  (a fixture)
 from test_judge_parts import NAN, report
@@ -188,6 +188,22 @@ def test_of_two_files_of_tensors_the_one_that_executes_nothing_is_read(tmp_path,
     monkeypatch.setattr(dump_files, "_tensors", lambda path: read.append(path.name) or {})
     dump_files.read(tmp_path, "f")
     assert read == ["inputs.safetensors", "outputs.safetensors"]
+
+
+@pytest.mark.parametrize("name", ["Wrapper.merge_state", "merge_states.run", "BatchDecodeWithPagedKVCacheWrapper.merge_state", "BatchDecodeWithPagedKVCacheWrapper.other", "run", "plan", "unknown", ""])
+def test_a_call_of_another_name_is_not_known(name):
+    with pytest.raises(flashinfer_calls.NotJudged, match=f"^{name} is not known$"):
+        flashinfer_calls.Calls().calls_of(name, (1, 2), {}, (), [np.zeros(1)])
+
+
+def test_a_call_is_known_by_its_folder_until_its_record_is_read(tmp_path):
+    folders = {"20261101_pid7_merge_state_call3": ("merge_state", "7"), "x_pid12_Wrapper.run_call2_call10": ("Wrapper.run_call2", "12"), "renamed": ("renamed", None), "a_pid5_b": ("a_pid5_b", "5")}
+    assert {folder: (dump_judge._name(folder), dump_judge._process(folder)) for folder in folders} == folders
+    for folder in folders:
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "metadata.jsonl").write_text("")
+    assert {folder: (name, outcome) for folder, name, outcome, _ in dump_judge.judged(tmp_path)} == \
+        {folder: (name, "metadata.jsonl holds no record") for folder, (name, _) in folders.items()}
 
 
 def test_what_lies_inside_a_call_began_and_ended_in_it():

@@ -50,8 +50,8 @@ def tiles_by_the_chunk(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
     (tokens_of_a_chunk, SHAPE + ",q_len=4", 2 * 15),
 ], ids=lambda given: getattr(given, "__name__", ""))  # fmt: skip
 def test_functions_whose_bits_follow_no_batch_pass(function, shape, calls):
-    assert assay.assert_batch_invariant(function, shape, seed=1, draws=2) == calls
-    assert assay.assert_deterministic(function, shape, seed=1, runs=3) == 3
+    assert assay.assert_batch_invariant(function, shape, seed=1, device="numpy", draws=2) == calls
+    assert assay.assert_deterministic(function, shape, seed=1, device="numpy", runs=3) == 3
 
 
 def test_a_part_of_a_batch_has_its_own_shape():
@@ -68,18 +68,18 @@ def test_a_part_of_a_batch_has_its_own_shape():
 ], ids=lambda given: getattr(given, "__name__", ""))  # fmt: skip
 def test_what_the_bits_follow_is_said(function, said):
     with pytest.raises(assay.BitsError, match=said) as error:
-        assay.assert_batch_invariant(function, SHAPE, seed=1)
+        assay.assert_batch_invariant(function, SHAPE, seed=1, device="numpy")
     assert "the batch is inside" in str(error.value) and "head" in str(error.value)
 
 
 def test_chunks_of_a_prefill_are_compared():
     with pytest.raises(assay.BitsError, match="the first 2 query tokens of each request gives other bits .* query [01] head"):
-        assay.assert_batch_invariant(tiles_by_the_chunk, SHAPE + ",q_len=4", seed=1)
+        assay.assert_batch_invariant(tiles_by_the_chunk, SHAPE + ",q_len=4", seed=1, device="numpy")
 
 
 def test_runs_that_differ_are_said():
     with pytest.raises(assay.BitsError, match="run 1 gives other bits than the batch of 5: .* head . dim"):
-        assay.assert_deterministic(callables.other_bits_each_time, SHAPE, seed=1)
+        assay.assert_deterministic(callables.other_bits_each_time, SHAPE, seed=1, device="numpy")
 
 
 def test_the_side_that_is_wrong_is_named():
@@ -88,7 +88,7 @@ def test_the_side_that_is_wrong_is_named():
         return callables.plain(q, k_cache, v_cache, page_table, lengths, sm_scale)
 
     with pytest.raises(assay.BitsError, match="the batch is inside, request . alone is outside"):
-        assay.assert_batch_invariant(wrong_alone, SHAPE, seed=1)
+        assay.assert_batch_invariant(wrong_alone, SHAPE, seed=1, device="numpy")
 
 
 def test_attention_of_other_libraries_is_asked():

@@ -21,10 +21,12 @@ def fresh():
     judge_library.cuda_library.cache_clear()
 
 
-def test_a_library_that_was_named_and_is_not_there_is_said(monkeypatch, fresh):
-    monkeypatch.setenv("ASSAY_JUDGE_CUDA_LIBRARY", "/nowhere/libassay_judge_cuda.so")
-    with pytest.raises(judge_library.LibraryError, match="/nowhere/libassay_judge_cuda.so"):
-        judge_library.cuda_library()
+@pytest.mark.parametrize("variable, of", [("ASSAY_JUDGE_CUDA_LIBRARY", judge_library.cuda_library), ("ASSAY_JUDGE_LIBRARY", judge_library.library)])
+@pytest.mark.parametrize("place, why", [("/nowhere/lib.so", "/nowhere/lib.so"), ("libm.so.6", "assay_judge_attention"), (__file__, "invalid ELF header|file too short")])
+def test_what_is_no_library_of_the_judge_is_said(monkeypatch, fresh, variable, of, place, why):
+    monkeypatch.setenv(variable, place)
+    with pytest.raises(judge_library.LibraryError, match=f"^assay: {place}: .*({why})"):
+        of.__wrapped__()
 
 
 def test_no_library_beside_the_judge_is_none(monkeypatch, fresh, tmp_path):

@@ -88,6 +88,15 @@ def test_the_cache_of_another_request():
     assert "row 1 would be inside if it had the pages of request 0" in said(out, lse, Q[:2], kv, **tables)
 
 
+@pytest.mark.parametrize("page", [-1, 6, 7])
+def test_a_table_of_another_request_that_names_no_page_is_left_alone(page):
+    """Behind its own 40 keys a request's table may hold anything."""
+    out, lse = (np.concatenate(x) for x in zip(*(attend(Q[r : r + 1], K[0, :n], V[0, :n]) for r, n in ((0, 20), (1, 48)))))
+    kv = [np.concatenate([paged(x[0]), paged(x[1])]) for x in (K, V)]
+    words = said(out, lse, Q[:2], kv, page_table=[[0, 1, page], [3, 4, 5]], seq_lens=[20, 48])
+    assert "had the pages" not in words and "could not be looked at" not in words
+
+
 @pytest.mark.parametrize("length", [20, 48])
 @pytest.mark.parametrize("tables", [dict(page_table=[[0, 1, 2], [3, 4, 5]]), dict(page_table=[0, 1, 2, 3, 4, 5], page_indptr=[0, 3, 6])])
 def test_the_pages_of_a_request_of_another_length(length, tables):

@@ -109,6 +109,23 @@ def test_work_is_spent_by_products_and_by_time():
         judge_parts.Work(9 * cost, 0).judge(part)
 
 
+def test_places_are_looked_at_with_the_same_work_until_it_is_spent():
+    seen = []
+
+    def look_at(place, more, survey, work):
+        work.left -= 1
+        if work.left < 0:
+            raise judge_parts.Spent
+        seen.append((place, more, survey, work))
+
+    for work, count in ((2, 2), (9, 4), (0, 0)):
+        seen.clear()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(judge_where, "WORK", work)
+            judge_where._as_far_as_it_reaches(look_at, [(place, "more") for place in range(4)], "survey")
+        assert [place for place, *_ in seen] == list(range(count)) and len({id(of) for *_, of in seen}) <= 1 and all(one[1:3] == ("more", "survey") for one in seen)
+
+
 @pytest.fixture
 def places(tmp_path, monkeypatch):
     """Folders in which the library may lie, in the order in which they are looked at."""

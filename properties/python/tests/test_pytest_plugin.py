@@ -3,7 +3,7 @@
 import types
 
 import pytest
-from assay import declaration, pytest_plugin, result, spec
+from assay import declaration, program, pytest_plugin, result, spec
 from conftest import HERE
 
 FILE = f"""
@@ -196,3 +196,9 @@ def test_each_test_shows_its_part_of_the_run(monkeypatch, code, runs, found, err
         assert one.repr_failure(raised) == str(raised.value)
     file, line, name = one.reportinfo()
     assert file == __file__ and name == "k[a]" and open(file).read().splitlines()[line].startswith("def made(")
+
+
+@pytest.mark.parametrize("error", [result.FindingsError("a\nb"), result.UnprovenError("a\nb"), program.ProgramError("a\nb", 2), program.NoProgramError("a\nb")])
+def test_what_the_program_says_is_shown_without_where_it_was_raised(error):
+    item = object.__new__(pytest_plugin.PropertyItem)
+    assert pytest_plugin.PropertyItem.repr_failure(item, types.SimpleNamespace(value=error)) == "a\nb"
