@@ -211,6 +211,8 @@ def state_of_sources():
 
 def recorded():
     """{architecture: (nvcc, digest)}"""
+    if not os.path.exists(RECORD):
+        return {}
     with open(RECORD) as f:
         return {arch: (nvcc, digest) for arch, nvcc, digest in map(str.split, f)}
 
@@ -220,7 +222,7 @@ def record(arch, binary):
     newer = [name for name in sources() if os.path.getmtime(name) > os.path.getmtime(binary)]
     if newer:
         sys.exit(f"kernel_figures: {newer[0]} is newer than {binary}: build it first")
-    rows = {**(recorded() if os.path.exists(RECORD) else {}), arch: state_of_sources()}
+    rows = {**recorded(), arch: state_of_sources()}
     with open(RECORD, "w") as f:
         f.writelines(f"{name} {nvcc} {digest}\n" for name, (nvcc, digest) in sorted(rows.items()))
 

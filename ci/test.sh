@@ -3,8 +3,9 @@
 # The tests: layers and directory map, unit tests and properties, 60 s of fuzzing, and, when nvcc is there, the cuda
 # target compiled (and run when a GPU answers). Tests of kernels and of the executor run twice, optimised and under ASan
 # and UBSan; those of parts (readers, reports, commands) under the sanitizers alone, slow ones without them.
-# ASSAY_NIGHTLY=1 adds what takes long: tests in ci/nightly.txt, every header alone, sm_80, programs for a GPU. All but
-# the cuda target runs as on a machine without the toolkit. The last lines say what was skipped, and why.
+# ASSAY_NIGHTLY=1 adds what takes long: tests in ci/nightly.txt and those that pytest marks nightly, every header alone,
+# sm_80, programs for a GPU, and kernels whose sources are those of their figures. All but the cuda target runs as on a
+# machine without the toolkit. The last lines say what was skipped, and why.
 #
 # ci/test.sh --quick: what a change most likely broke. It checks what differs from HEAD (with nothing, the last commit),
 # builds the rooms where that lies, and runs their tests but for those that took more than 2 s last time.
@@ -201,7 +202,7 @@ sed -n '/that are not run:/,$p' build/pages.log
 have_nvcc || echo "cuda target: neither compiled nor run (no nvcc)"
 [ -z "$kernels_unchanged" ] || echo "kernels: not compiled by nvcc, as no source differs from those of their figures (kernels/decode/figures.sources)"
 have_gpu || echo "kernels on a device: not run (no GPU answers)"
-[ -n "$nightly" ] || echo "left to the night (ASSAY_NIGHTLY=1): tests in ci/nightly.txt, every header alone, sm_80, programs for a GPU"
+[ -n "$nightly" ] || echo "left to the night (ASSAY_NIGHTLY=1): tests in ci/nightly.txt and those marked nightly, every header alone, sm_80, programs for a GPU"
 step "summary of the simt run"
 grep -A 1 'tests passed' build/simt/ctest.log
 [ -n "${ASSAY_TORCH_PYTHON:-}" ] || echo "torch operators: untested (pip reaches no package index)"

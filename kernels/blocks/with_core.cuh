@@ -10,14 +10,15 @@
 
 namespace assay::ASSAY_TARGET {
 
-/// Calls f with the type of the DecodeCore that serves the shape.
-template <class Query, class Kv, int kHeadDim, int kWarps, class F>
+/// Calls f with the type of the DecodeCore that serves the shape. Without kFeatures no core
+/// with features is compiled.
+template <class Query, class Kv, int kHeadDim, int kWarps, bool kFeatures, class F>
 assay_status with_core(const PagedShape &shape, F f) {
   const auto with_rows = [&](auto row_tiles) -> assay_status {
     constexpr int kRowTiles = decltype(row_tiles)::value;
     using Types = DecodeTypes<Query, Kv>;
     // Softcap and sinks are fp32 arithmetic; build_paged_shape() refuses them for other numbers.
-    if constexpr (std::is_same_v<typename arch::Arithmetic<Query>::Number, float>)
+    if constexpr (kFeatures && std::is_same_v<typename arch::Arithmetic<Query>::Number, float>)
       if (shape.features)
         return f(std::type_identity<DecodeCore<Types, kHeadDim, kRowTiles, kWarps, true>>{});
     return f(std::type_identity<DecodeCore<Types, kHeadDim, kRowTiles, kWarps, false>>{});
@@ -28,12 +29,13 @@ assay_status with_core(const PagedShape &shape, F f) {
 }
 
 /// Does the same for a split-KV kernel, with as many warps as the plan of the call is for.
-template <class Query, class Kv, int kHeadDim, class F>
+template <class Query, class Kv, int kHeadDim, bool kFeatures, class F>
 assay_status with_split_kv_core(const SplitKvCall &call, F f) {
   // Eight warps do not fit with head_dim 256 (split_kv_warps).
   if constexpr (kHeadDim < 256)
-    if (call.split.warps == 8) return with_core<Query, Kv, kHeadDim, 8>(call.paged.shape, f);
-  return with_core<Query, Kv, kHeadDim, 4>(call.paged.shape, f);
+    if (call.split.warps == 8)
+      return with_core<Query, Kv, kHeadDim, 8, kFeatures>(call.paged.shape, f);
+  return with_core<Query, Kv, kHeadDim, 4, kFeatures>(call.paged.shape, f);
 }
 
 /// The parameters of a checked call.

@@ -39,7 +39,7 @@ assay_status launch_v2(const SplitKvCall &call, void *stream) {
 
 template <class Query, class Kv, int kHeadDim>
 assay_status DecodeLaunch<Query, Kv, kHeadDim>::v1(const PagedV1Call &call, void *stream) {
-  return with_core<Query, Kv, kHeadDim, kDecodeWarps>(call.paged.shape, [&](auto core) {
+  return with_core<Query, Kv, kHeadDim, kDecodeWarps, true>(call.paged.shape, [&](auto core) {
     return launch_v1<typename decltype(core)::type>(call, stream);
   });
 }
@@ -52,7 +52,7 @@ assay_status DecodeLaunch<Query, Kv, kHeadDim>::v2(const SplitKvCall &call, void
   const auto launch = [&](auto core) {
     return launch_v2<typename decltype(core)::type>(call, stream);
   };
-  return with_split_kv_core<Query, Kv, kHeadDim>(call, launch);
+  return with_split_kv_core<Query, Kv, kHeadDim, true>(call, launch);
 }
 
 } // namespace assay::ASSAY_TARGET

@@ -61,9 +61,7 @@ struct PlanSharedStorage {
   int32_t line_indptr[kStagedRequests + 1], order[kStagedRequests];
   int32_t length[kMaxPlanWarps];    // on the line, of the requests of a warp
   int32_t with_keys[kMaxPlanWarps]; // how many requests of a warp have keys
-  /// How many workers all requests need with a share. Aligned: the compiler reads four at a time,
-  /// and racecheck reports a race on a neighbour that such a read takes along.
-  alignas(16) int32_t workers[kShares];
+  int32_t workers[kShares];         // that all requests need with a share
 };
 
 /// Inclusive prefix sum over the warp.

@@ -58,7 +58,7 @@ assay_status launch_shared_keys(const TreeCall &call, void *stream) {
 template <class Query, class Kv, int kHeadDim>
 assay_status TreeLaunch<Query, Kv, kHeadDim>::run(const TreeCall &call, void *stream) {
   ASSAY_RETURN_IF_ERROR((launch_shared_keys<Query, Kv, kHeadDim>(call, stream)));
-  return with_split_kv_core<Query, Kv, kHeadDim>(call.own, [&](auto core) {
+  return with_split_kv_core<Query, Kv, kHeadDim, true>(call.own, [&](auto core) {
     return launch_tree_own<typename decltype(core)::type>(call, stream);
   });
 }

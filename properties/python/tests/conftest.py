@@ -14,6 +14,18 @@ sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "examples"), str(
 pytest_plugins = ["pytester"]
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "nightly: takes long, and others of its kind run at every change (ASSAY_NIGHTLY=1 runs it)")
+
+
+def pytest_collection_modifyitems(config, items):
+    if os.environ.get("ASSAY_NIGHTLY"):
+        return
+    left_out = [item for item in items if item.get_closest_marker("nightly")]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
+
+
 @pytest.fixture(autouse=True)
 def own_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -18,6 +18,7 @@ import assay
 from assay.case import Case
 
 
+@pytest.mark.nightly
 def test_the_example_passes():
     result = assay.check(paged_attention, cases=1).raise_for_findings()
     assert result.passed and result.exit_code == 0
@@ -112,7 +113,10 @@ def test_a_kernel_of_one_shape_is_checked_once_that_is_named():
     assert envelope["batch"]["taken"] == ["8"] and envelope["sinks"]["taken"] == ["none"] and envelope["dtype"]["taken"] == ["bf16"]
 
 
-@pytest.mark.parametrize("kernel", fixed_shape_kernels.WRONG, ids=lambda kernel: kernel.__name__)
+_OF_ONE_SHAPE = [pytest.param(kernel, marks=[pytest.mark.nightly] if at else []) for at, kernel in enumerate(fixed_shape_kernels.WRONG)]
+
+
+@pytest.mark.parametrize("kernel", _OF_ONE_SHAPE, ids=lambda kernel: kernel.__name__)
 def test_wrong_kernels_of_one_shape_are_found(kernel):
     result = assay.check(kernel, cases=20, property="within_budget", only=fixed_shape_kernels.SHAPE)
     assert result.exit_code == 1 and result.findings, result.text
