@@ -41,6 +41,14 @@ def by_a_sample_of_bytes(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
     return _kept[key].copy()
 
 
+def by_a_fold_of_the_content(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    folds = [np.bitwise_xor.reduce(tensor.view(np.uint16), axis=0).tobytes() for tensor in (q, k_cache, v_cache)]
+    key = (q.shape, k_cache.shape, page_table.tobytes(), seq_lens.tobytes(), *folds)
+    if key not in _kept:
+        _kept[key] = _right(q, k_cache, v_cache, page_table, seq_lens, sm_scale)
+    return _kept[key].copy()
+
+
 def right_for_ten_calls(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
     _calls.append(1)
     out = _right(q, k_cache, v_cache, page_table, seq_lens, sm_scale)
@@ -66,6 +74,46 @@ def right_for_equal_lengths(q, k_cache, v_cache, page_table, seq_lens, sm_scale)
 
 def right_for_short_rows(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
     return _attend(q, k_cache, v_cache, page_table, seq_lens, sm_scale, lengths=np.minimum(seq_lens, 192))
+
+
+def right_for_ten_lengths(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    out = _right(q, k_cache, v_cache, page_table, seq_lens, sm_scale)
+    out[~np.isin(seq_lens, (0, 1, 15, 16, 17, 150, 153, 157, 299, 300))] = 0
+    return out
+
+
+def right_unless_the_first_is_the_longest(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    out = _right(q, k_cache, v_cache, page_table, seq_lens, sm_scale)
+    if seq_lens[0] == seq_lens.max() > seq_lens.min():
+        out[1:] = 0
+    return out
+
+
+def scale_of_its_own(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    return _right(q, k_cache, v_cache, page_table, seq_lens, q.shape[-1] ** -0.5)
+
+
+def shared_pages_have_one_owner(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    """A page counts for the last request that has it."""
+    slots, out = k_cache.shape[1], np.zeros_like(q)
+    own = [page_table[request, : -(-length // slots)].tolist() for request, length in enumerate(seq_lens.tolist())]
+    owner = {page: request for request, pages in enumerate(own) for page in pages}
+    for request, pages in enumerate(own):
+        kept = [page for page in pages if owner[page] == request]
+        length = seq_lens[request : request + 1] - slots * (len(pages) - len(kept))
+        out[request] = _right(q[request : request + 1], k_cache, v_cache, np.array([kept], np.int32), length, sm_scale)[0]
+    return out
+
+
+def keys_of_zeros_are_padding(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    def one(q, k, v, scale):
+        out, group = np.zeros(q.shape, np.float32), q.shape[0] // k.shape[1]
+        for head in range(k.shape[1]):
+            there, heads = k[:, head].any(-1), slice(head * group, (head + 1) * group)
+            out[heads] = _one(q[heads], k[there, head : head + 1], v[there, head : head + 1], scale)
+        return out
+
+    return _attend(q, k_cache, v_cache, page_table, seq_lens, sm_scale, one)
 
 
 def window_of_the_last_keys(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
@@ -194,7 +242,9 @@ def random_of_the_right_size(q, k_cache, v_cache, page_table, seq_lens, sm_scale
 
 
 CHEATS = (
-    by_content_of_q, by_address_and_shape, by_a_sample_of_bytes, right_for_ten_calls, every_second_call_again, right_for_four_requests, right_for_equal_lengths,
+    by_content_of_q, by_address_and_shape, by_a_sample_of_bytes, by_a_fold_of_the_content, right_for_ten_calls, every_second_call_again,
+    right_for_four_requests, right_for_equal_lengths, right_for_ten_lengths, right_unless_the_first_is_the_longest, scale_of_its_own,
+    shared_pages_have_one_owner, keys_of_zeros_are_padding,
     right_for_short_rows, window_of_the_last_keys, the_strongest_keys_alone, without_small_weights, reads_the_judge, says_that_it_passed,
     refuses_everything, refuses_what_is_ragged, writes_later_from_a_thread, writes_later_from_a_process, lazy, computes_when_it_is_read, changes_its_inputs,
     one_output_for_all_calls, patches_numpy, ends_its_process, random_of_the_right_size,

@@ -9,7 +9,12 @@
     assay.check(attention, budget="60s").raise_for_findings()
 """
 import importlib
+import sys
 import typing
+
+# `python -m assay` finds modules in the working folder first, where a candidate may have left some.
+if sys.argv[:1] == ["-m"] and " -m assay " in f"{' '.join(getattr(sys, 'orig_argv', []))} " and not getattr(sys.flags, "safe_path", False):
+    del sys.path[0]
 
 from .checking import check
 from .declaration import Declaration

@@ -152,18 +152,18 @@ def test_a_verdict_in_json_and_in_words():
 def test_the_words_of_the_command(monkeypatch, capsys):
     asked = []
     monkeypatch.setattr(command, "judge_callable", lambda *given, **more: asked.append((given, more)) or made("contract", [stage("u", "contract")]))
-    words = ["f.py:f", "--shape", "keys=9", "--adapter", "a:b", "--like", "fa2", "--assume", "one_shape,,finite_pool", "--deterministic", "--device", "numpy", "--lse-base", "2", "--seed", "4", "--keep-going",
+    words = ["f.py:f", "--shape", "keys=9", "--adapter", "a:b", "--like", "fa2", "--assume", "one_shape,,finite_pool", "--deterministic", "--device", "numpy", "--lse-base", "2", "--seed", "4", "--keep-going", "--capturable",
              "--explain", "--load-seconds", "5", "--call-seconds", "6", "--gigabytes", "0.5"]  # fmt: skip
     assert command.main(words) == 1 and capsys.readouterr().out.startswith("contract: f.py:f, batch=1\n")
     ((given, more),) = asked
     assert given == ("f.py:f", "keys=9") and more.pop("each") is None and more.pop("limits") == process.Limits(5, 6, 0.5)
-    assert more == dict(adapter="a:b", like="fa2", assume=("one_shape", "finite_pool"), deterministic=True, device="numpy", lse_base=2, seed=4, keep_going=True, explain=True)
+    assert more == dict(adapter="a:b", like="fa2", assume=("one_shape", "finite_pool"), deterministic=True, device="numpy", lse_base=2, seed=4, capturable=True, keep_going=True, explain=True)
     assert command.main(["f.py:f", "--json", "-"]) == 1
     said = capsys.readouterr()
     assert json.loads(said.out)["stages"] == 1 and said.err.startswith("contract: ")
     given, more = asked[1]
     assert given == ("f.py:f", "") and more.pop("limits") == process.Limits() and (more.pop("each")(stage()), json.loads(capsys.readouterr().out)["stage"]) == (None, "s")
-    assert more == dict(adapter=None, like=command.arithmetic.WIDEST, assume=(), deterministic=False, device="auto", lse_base="e", seed=None, keep_going=False, explain=False)
+    assert more == dict(adapter=None, like=command.arithmetic.WIDEST, assume=(), deterministic=False, device="auto", lse_base="e", seed=None, capturable=False, keep_going=False, explain=False)
     assert command.main(["f.py:f", "--json", "v.json"]) == 1 and json.loads(pathlib.Path("v.json").read_text())["stages"][0]["stage"] == "u"
     monkeypatch.setattr(command, "judge_callable", lambda *given, **more: (_ for _ in ()).throw(ValueError("assay: shape: no")))
     capsys.readouterr()
@@ -179,7 +179,7 @@ def test_the_words_of_a_batch(monkeypatch, capsys):
     asked = []
     monkeypatch.setattr(command.batch, "run", lambda *given: asked.append(given) or 7)
     assert command.main(["--batch", "b", "--json", "r", "--html", "h", "--jobs", "3", "--shape", "keys=9", "--seed", "2", "--assume", "one_shape", "--gigabytes", "2"]) == 7
-    defaults = dict(shape="keys=9", adapter=None, like=command.arithmetic.WIDEST, assume=["one_shape"], seed=2, deterministic=False, device="auto", keep_going=False, explain=False, lse_base="e")
+    defaults = dict(shape="keys=9", adapter=None, like=command.arithmetic.WIDEST, assume=["one_shape"], seed=2, deterministic=False, device="auto", capturable=False, keep_going=False, explain=False, lse_base="e")
     assert asked == [("b", "r", "h", 3, process.Limits(gigabytes=2), defaults)]
     assert command.main(["--batch", "b"]) == 7 and asked[1][:4] == ("b", None, None, 1)
     for error, code, words in ((OSError(2, "gone", "b"), 2, "assay judge-callable: [Errno 2] gone: 'b'\n"), (KeyboardInterrupt(), 130, "assay judge-callable: interrupted; with the same --json FILE the next run goes on\n")):

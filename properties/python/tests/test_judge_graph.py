@@ -23,7 +23,7 @@ GRAPHS = ["graph", "graph_other_shape"]
 class Here:
     """A candidate in this process: another one takes seconds to import torch."""
 
-    about = {"device": "cuda"}
+    about = {"device": "cuda", "parameters": ["sm_scale"]}
 
     def __init__(self, target, device, limits, adapter):
         self.served, self.place = Served(target, adapter, device), target.rpartition(":")[0]

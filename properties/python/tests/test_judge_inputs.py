@@ -2,6 +2,7 @@
 """Inputs that are made for a function: what each regime says of them holds; and what each stage asks with them."""
 import dataclasses
 import math
+import re
 import types
 
 import numpy as np
@@ -43,13 +44,13 @@ def weights(call, request):
 
 @settings(max_examples=60)
 @given(shapes(), st.sampled_from(list(regimes.REGIMES)), st.integers(0, 9))
-def test_tensors_have_their_shapes_and_nobody_shares_a_page(shape, regime, seed):
+def test_tensors_have_their_shapes_and_one_regime_alone_shares_pages(shape, regime, seed):
     call = drawn.inputs(shape, regime, seed)
     slots, columns = shape.page_size or shape.keys, -(-shape.keys // (shape.page_size or shape.keys))
     pages = shape.batch * columns + (3 if shape.page_size else 0)
     assert call.k_cache.shape == call.v_cache.shape == (pages, slots, shape.num_kv_heads, shape.head_dim)
     assert call.q.shape == (shape.batch, *([] if shape.q_len == 1 else [shape.q_len]), shape.num_qo_heads, shape.head_dim)
-    assert call.seq_lens.shape == (shape.batch,) and call.sm_scale == 1 / math.sqrt(shape.head_dim)
+    assert call.seq_lens.shape == (shape.batch,) and call.sm_scale == (0.375 if regime == "other_scale" else 1) / math.sqrt(shape.head_dim)
     low = 0 if regime == "empty" else shape.q_len
     assert all(low <= n <= shape.keys and n != 0 < shape.q_len or n == 0 == low for n in call.seq_lens)
     used = np.zeros((pages, slots), bool)
@@ -61,7 +62,7 @@ def test_tensors_have_their_shapes_and_nobody_shares_a_page(shape, regime, seed)
         assert call.page_table.shape == (shape.batch, columns) and call.page_table.dtype == np.int32
         own = [call.page_table[r, : -(-int(n) // slots)] for r, n in enumerate(call.seq_lens)]
         mine = np.concatenate(own)
-        assert len(set(mine)) == len(mine) and 0 <= mine.min(initial=0) and mine.max(initial=0) < pages
+        assert (len(set(mine)) == len(mine) or regime == "shared_pages") and 0 <= mine.min(initial=0) and mine.max(initial=0) < pages
         behind = {int(page) for r, pages_of in enumerate(own) for page in call.page_table[r, len(pages_of) :]}
         assert not behind & set(mine.tolist()) and len(behind) <= 1
         for n, of in zip(call.seq_lens, own):
@@ -85,10 +86,13 @@ def test_regimes_are_as_they_say(text):
     for name, at in (("strong_last", -1), ("strong_first", 0)):
         for r in range(shape.batch):
             assert (weights(calls[name], r)[:, at] > 0.5).all(), name
-    for name in ("ragged", "strong_edges", "short"):
+    for name in ("ragged", "strong_edges", "short", "longest_first", "zero_key"):
         for r in range(shape.batch):
             shares = weights(calls[name], r)
             assert (shares.max(1) > 0.5).all() and set(shares.argmax(1)) <= set(regimes.edges(shares.shape[1], shape.page_size or shape.keys)), name
+            if name == "zero_key":
+                keys = np.repeat(rows(calls[name], "k_cache", r), shape.num_qo_heads // shape.num_kv_heads, 1)
+                assert not keys[shares.argmax(1), np.arange(shape.num_qo_heads)].any()
     for r in range(shape.batch):
         assert np.ptp(rows(calls["equal_keys"], "k_cache", r), axis=0).max() == 0
     bounds = {"bf16": [2.0**-30, 1, 2.0**40], "fp16": [2.0**-7, 1, 2.0**12]}[shape.dtype]
@@ -106,18 +110,26 @@ def test_regimes_are_as_they_say(text):
             assert np.array_equal(rows(counting, "v_cache", r)[:, head], expected)
     lengths = {name: list(call.seq_lens) for name, call in calls.items()}
     assert set(lengths["ordinary"]) == {shape.keys} and max(lengths["short"]) <= max(shape.q_len, shape.keys // 2 + 1)
+    assert lengths["longest_first"] == sorted(lengths["longest_first"], reverse=True) and lengths["longest_first"][0] == shape.keys
+    if shape.page_size and shape.batch > 4:
+        table = calls["shared_pages"].page_table
+        assert any(table[r, 0] == table[r - 1, 0] for r in range(1, shape.batch))
     assert lengths["ragged"][0] < shape.keys == lengths["ragged"][1] and 0 < lengths["empty"].count(0) < shape.batch
 
 
 def test_lengths_and_edges_are_those_where_kernels_fail():
     rng = np.random.default_rng(1)
     shape = Shape.parse("batch=20,keys=300,page_size=16")
-    at_edges = [17, 300, 1, 17, 16, 15, 299, 150, 151, 33, 129, 64, 284]
-    for kind, expected in (("full", [300] * 20), ("ragged", at_edges), ("short", [17, 1, 17, 16, 15, 150, 75, 76, 33, 129, 64, 135]),
-                           ("empty", [0, 1, 17, 0, 15, 299, 0, 151, 33, 0, 64, 284])):  # fmt: skip
+    at_edges = {"ragged": {1, 17, 16, 15, 299, 150, 151, 33, 129, 64, 284}, "short": {1, 17, 16, 15, 150, 75, 76, 33, 129, 64, 135}}
+    for kind, first in (("full", [300] * 20), ("ragged", [17, 300]), ("short", [17]), ("empty", [0])):
         made = regimes.lengths(kind, shape, rng)
-        assert len(made) == 20 and made[: len(expected)] == expected, kind
-    assert regimes.lengths("ragged", dataclasses.replace(shape, batch=1), rng) == [17] and regimes.lengths("empty", dataclasses.replace(shape, batch=2), rng) == [0, 1]
+        assert len(made) == 20 and made[: len(first)] == first, kind
+        if kind in at_edges:  # every second one, and those between are any
+            assert set(made[len(first) :: 2]) <= at_edges[kind] and len(set(made[len(first) + 1 :: 2]) - at_edges[kind]) > 4, kind
+    assert regimes.lengths("empty", shape, rng)[::3] == [0] * 7
+    falling = regimes.lengths("falling", shape, rng)
+    assert falling == sorted(falling, reverse=True) and falling[0] == 300
+    assert regimes.lengths("ragged", dataclasses.replace(shape, batch=1), rng) == [17]
     many = regimes.lengths("lengths", dataclasses.replace(shape, batch=4000, q_len=5), rng)
     assert (min(many), max(many)) == (5, 300) and len(set(many)) == 296
     assert regimes.edges(40, 16) == [39, 0, 15, 16, 31, 32, 19, 20, 9, 10, 29, 30, 4, 5, 14, 24, 25, 34, 35, 38]
@@ -133,12 +145,15 @@ class Answers:
     def __init__(self):
         self.asked, self.given, self.stores, self.kept = [], [], {}, None
 
-    def call(self, call, store=None, keep=False, inputs_back=None, busy=False):
+    def close(self):
+        pass
+
+    def call(self, call, store=None, keep=False, inputs_back=None, busy=False, graph=None):
         first = next((at for at, other in enumerate(self.given) if other is call), None)
         parts = [name for name, array in call.tensors().items() if self.given and array is getattr(self.given[0], name)]
         about = f"as {first}" if first is not None else f"{call.regime} {call.shape.batch} {call.shape.keys}" + (f", {' '.join(parts)} as 0" if parts else "")
         nan = "nan values" if np.isnan(to_float32(call.v_cache, call.shape.dtype)).all() else ""
-        words = [about, nan, store and f"in {store}", keep and "kept", inputs_back and f"gives back {inputs_back}", busy and "busy"]
+        words = [about, nan, store and f"in {store}", keep and "kept", inputs_back and f"gives back {inputs_back}", busy and "busy", graph]
         self.asked.append(", ".join(filter(None, words)))
         self.given.append(call)
         self.stores[store] = call
@@ -151,14 +166,17 @@ class Answers:
 ASKED = {
     "inputs_unchanged": ["ragged 4 100, in unchanged, gives back unchanged"],
     "inputs_kept": ["ragged 4 57, in first", "ragged 4 57, gives back first"],
-    "one_changes": ["strong_edges 4 100", "strong_edges 4 100, k_cache v_cache page_table seq_lens as 0", "strong_edges 4 100, q v_cache page_table seq_lens as 0",
-                    "strong_edges 4 100, q k_cache page_table seq_lens as 0", "strong_edges 4 100, q k_cache v_cache page_table as 0", "strong_edges 4 100, q k_cache v_cache seq_lens as 0"],
+    "one_changes": ["strong_edges 4 100", *["strong_edges 4 100, k_cache v_cache page_table seq_lens as 0"] * 2, *["strong_edges 4 100, q v_cache page_table seq_lens as 0"] * 2,
+                    *["strong_edges 4 100, q k_cache page_table seq_lens as 0"] * 2, "strong_edges 4 100, q k_cache v_cache page_table as 0", "strong_edges 4 100, q k_cache v_cache seq_lens as 0"],
     "new_values": ["ordinary 4 100, in kept", *["as 0, in kept"] * 11, "strong_edges 4 100, in kept"],
     "new_lengths": ["ordinary 4 100, in kept", *["as 0, in kept"] * 11, "ragged 4 100, in kept"],
     "after_nan": ["ordinary 4 100, nan values", "short 4 100"],
     "other_shape": ["ragged 4 100", "ragged 2 53", "ragged 4 100"],
     "busy": ["ordinary 4 100, in busy", "ragged 4 100, in busy, busy", *[f"ragged 4 100, in busy, new {number}, busy" for number in range(4)]],
     "busy_first": ["ragged 4 55, in busy first, busy"],
+    "graph": ["ordinary 4 100, in graph, ALL, capture", "ragged 4 100", "ragged 4 100, in graph, ALL, replay"],
+    "graph_other_shape": ["ordinary 2 53, in graph, SOME, capture", "ragged 4 100", "ragged 2 53, in graph, SOME, replay",
+                          "ordinary 4 100, in graph, ALL, capture", "ragged 2 53", "ragged 4 100, in graph, ALL, replay"],
     "earlier_output": ["ordinary 4 100, kept", "ordinary 4 100"],
     "same_twice": ["strong_edges 4 100", "as 0"],
 }  # fmt: skip
@@ -175,20 +193,27 @@ def test_what_each_stage_asks():
                 judged.append(next(at for at, call in enumerate(answers.given) if one.inputs is call))
         except stages.Fault:
             assert stage.name == "same_twice"
-        expected = ASKED.get(stage.name, [f"{stage.name} 4 100"])
+        shapes_of = {"ALL": shape, "SOME": dataclasses.replace(shape, batch=2, keys=53)}
+        expected = [re.sub("ALL|SOME", lambda found: str(shapes_of[found[0]]), words) for words in ASKED.get(stage.name, [f"{stage.name} 4 100"])]
         assert answers.asked == expected, stage.name
         last = len(answers.asked) - 1
-        all_of = {"one_changes": [1, 2, 3, 4, 5], "other_shape": [0, 1, 2], "busy": [1, 2, 3, 4, 5], "same_twice": []}
+        all_of = {"one_changes": [*range(1, 9)], "graph": [0, 2], "graph_other_shape": [0, 2, 3, 5], "other_shape": [0, 1, 2], "busy": [1, 2, 3, 4, 5], "same_twice": []}
         assert judged == all_of.get(stage.name, [last]), stage.name
 
 
-@pytest.mark.parametrize("assume, device, left_out", [
-    ((), "cuda", set()), ((), "cpu", {"busy", "busy_first"}), (("one_shape",), "cuda", {"other_shape", "inputs_kept", "busy_first"}), (("no_empty_requests",), "cuda", {"empty"}),
-    (("finite_pool", "output_until_next_call"), "cuda", {"nan_behind", "after_nan", "earlier_output"}),
-    (("full_lengths",), "cuda", {"one_changes", "ragged", "short", "equal_keys", "counts", "nan_behind", "empty", "new_lengths"}),
+@pytest.mark.parametrize("assume, left_out", [
+    ((), set()), (("one_shape",), {"other_shape", "inputs_kept", "busy_first", "graph_other_shape"}), (("no_empty_requests",), {"empty"}),
+    (("finite_pool", "output_until_next_call"), {"nan_behind", "after_nan", "earlier_output"}),
+    (("full_lengths",), {"one_changes", "ragged", "short", "longest_first", "shared_pages", "zero_key", "equal_keys", "counts", "nan_behind", "empty", "new_lengths"}),
 ])  # fmt: skip
-def test_assumptions_leave_out_what_they_name(assume, device, left_out):
-    assert [stage.name for stage in stages.chosen(assume, device)] == [stage.name for stage in stages.STAGES if stage.name not in left_out]
+def test_assumptions_leave_out_what_they_name(assume, left_out):
+    assert [stage.name for stage in stages.chosen(assume)] == [stage.name for stage in stages.STAGES if stage.name not in left_out]
+
+
+def test_stages_are_asked_of_those_who_can_show_something():
+    left_out = lambda **about: {stage.name for stage in stages.STAGES if stage.missing(about)}  # noqa: E731
+    assert left_out(device="cuda", parameters=["q", "sm_scale"]) == set() and left_out(device="cuda", parameters=["q"]) == {"other_scale"}
+    assert left_out(device="cpu", parameters=["sm_scale"]) == {"busy", "busy_first", "graph", "graph_other_shape"}
 
 
 def newest(call, request, tokens):

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What keeps a candidate away, call by call of the system; and how a candidate ends that is spoken to."""
+import json
 import os
+import pathlib
 import signal
 import socket
 import subprocess
@@ -8,6 +10,7 @@ import sys
 import tempfile
 import types
 
+import callables
 import pytest
 from assay._callable import child, isolation, process, serving
 
@@ -140,3 +143,23 @@ def test_the_end_of_what_a_candidate_printed_is_said(printed, said):
     with tempfile.TemporaryFile() as made.output:
         made.output.write(printed.encode())
         assert made.tail() == said
+
+
+PLANTED = ("dataclasses", "json", "argparse", "secrets", "numpy")
+
+
+@pytest.mark.parametrize("command", [[sys.executable, "-B", "-m", "assay"], [os.environ.get("ASSAY_PROGRAM", "")]], ids=["module", "program"])
+@pytest.mark.parametrize("batch", [False, True], ids=["one", "batch"])
+def test_modules_that_a_candidate_left_in_the_working_folder_are_not_found(tmp_path, command, batch):
+    """Neither by the judge nor, before it is isolated, by the candidate's process."""
+    if not command[0] or command[-1] == "assay" and sys.version_info < (3, 10):
+        pytest.skip("no program, or a Python that does not say how it was started")
+    for name in PLANTED:
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'found')!r}, 'a').write({name!r} + ' ')\nraise SystemExit('planted')\n")
+    target, shape = f"{pathlib.Path(callables.__file__)}:plain", "batch=2,heads=1/1,head_dim=16,keys=20"
+    (tmp_path / "candidates.jsonl").write_text(json.dumps({"target": target, "shape": shape}))
+    asked = ["--batch", "candidates.jsonl", "--json", "out.jsonl"] if batch else [target, "--shape", shape]
+    ran = subprocess.run([*command, "judge-callable", *asked, "--device", "numpy"], cwd=tmp_path, capture_output=True, text=True,
+                         env={**os.environ, "PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"})  # fmt: skip
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert not (tmp_path / "found").exists(), (tmp_path / "found").read_text()

@@ -22,6 +22,7 @@ def main():
     away = isolation.enter()
     if not isolation.is_open(3):  # it ended before this process asked to end with it
         sys.exit(1)
+    sys.path.append(os.getcwd())  # for MODULE:FUNCTION, behind everything else
     from .serving import serve  # NumPy starts threads, which may not be there when namespaces are made
 
     sys.exit(serve(options.target, options.adapter, options.device, away))

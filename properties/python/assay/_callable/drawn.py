@@ -8,7 +8,7 @@ import numpy as np
 
 from ..elements import from_float32, to_float32
 from .counts import codes_of
-from .regimes import edges, lengths, regime, strong_score
+from .regimes import REGIMES, edges, lengths, regime, strong_score
 from .shape import Shape
 
 #: Values behind lengths, where no regime has NaN there: a kernel that reads them is far off, and finite.
@@ -25,14 +25,14 @@ class Inputs:
     k_cache, v_cache   [pages, page_size, num_kv_heads, head_dim], or [batch, keys, num_kv_heads, head_dim] with page_size 0
     page_table [batch, columns] int32, or None; what stands behind a request's pages is a page of nobody
     seq_lens   [batch] int32
-    sm_scale   1 / sqrt(head_dim)
+    sm_scale   1 / sqrt(head_dim), but for the regime other_scale
     """
 
     NAMES = ("q", "k_cache", "v_cache", "page_table", "seq_lens")
 
     def __init__(self, shape, regime, seed, tensors):
         self.shape, self.regime, self.seed = shape, regime, seed
-        self.sm_scale = 1 / math.sqrt(shape.head_dim)
+        self.sm_scale = REGIMES[regime].scale / math.sqrt(shape.head_dim)
         for name in self.NAMES:
             setattr(self, name, tensors.get(name))
 
@@ -86,7 +86,8 @@ def inputs(shape, regime="ordinary", seed=None):
     shape   a Shape, or "batch=8,heads=32/8,head_dim=128,keys=1024,page_size=16" (what is missing has these numbers; q_len=1,
             dtype=bf16)
     regime  what they are like (assay.REGIMES says it of each): ordinary, ragged, lengths, strong_last, strong_first,
-            strong_edges, large_scores, small, magnitudes, short, equal_keys, counts, nan_behind, empty
+            strong_edges, large_scores, small, magnitudes, short, longest_first, shared_pages, zero_key, other_scale,
+            equal_keys, counts, nan_behind, empty
     seed    of everything drawn; None: of the system's random numbers, and in the result
 
     Independent numbers of N(0, 0.1) hide a lost key in 1 / keys of an output's deviation; one key that outweighs all others shows it.
@@ -139,7 +140,15 @@ class _Drawing:
         table = order[: self.shape.batch * self.columns].reshape(self.shape.batch, self.columns).copy()
         for request, length in enumerate(self.lengths):
             table[request, -(-length // self.slots) :] = order[-1]
+        if self.regime.shared:
+            self._share(table)
         return table
+
+    def _share(self, table):
+        """Whole pages of a request are those of the request in front of it, up to half of the shorter one."""
+        for request in range(1, self.shape.batch):
+            whole = min(self.lengths[request - 1], self.lengths[request]) // self.slots
+            table[request, : -(-whole // 2)] = table[request - 1, : -(-whole // 2)]
 
     def _rounded(self, values):
         return from_float32(values, self.shape.dtype)
@@ -176,8 +185,15 @@ class _Drawing:
             places = edges(length, self.slots)
             for head in range(shape.num_kv_heads if length else 0):
                 at = {"first": 0, "last": length - 1}.get(self.regime.strong, places[(turn + request * shape.num_kv_heads + head) % len(places)])
-                size = strong_score(length) * math.sqrt(shape.head_dim) / along
-                self.k[self.table[request, at // self.slots], at % self.slots, head] = self._rounded(size * signs[request, head])
+                strong = strong_score(length) * math.sqrt(shape.head_dim) / along * signs[request, head]
+                if self.regime.special == "zero":  # the others lose what the strong key has more
+                    self._move(request, head, -strong)
+                    strong = 0 * strong
+                self.k[self.table[request, at // self.slots], at % self.slots, head] = self._rounded(strong)
+
+    def _move(self, request, head, by):
+        pages = self._pages(request)
+        self.k[pages, :, head] = self._rounded(to_float32(self.k[pages, :, head], self.shape.dtype) + by.astype(np.float32))
 
     def _counting(self):
         """q is 0, and V has the codes of each key (counts.py)."""

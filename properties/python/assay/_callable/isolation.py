@@ -10,6 +10,7 @@ import os
 import select
 import signal
 import site
+import sys
 import sysconfig
 import threading
 
@@ -33,6 +34,13 @@ def unreadable(on=True):
     with _lock:
         _wanted[0] += 1 if on else -1
         _libc().prctl(_SET_DUMPABLE, 0 if _wanted[0] else 1, 0, 0, 0)
+
+
+def python(module):
+    """The command that runs main() of a module of this package. Unlike -m it finds no module in the working folder, where a candidate
+    may have left some."""
+    code = f"import sys; '' in sys.path[:1] and sys.path.pop(0); from {__package__}.{module} import main; main()"
+    return [sys.executable, "-B", "-c", code]
 
 
 def end_with_parent():

@@ -77,11 +77,10 @@ class _Run:
         except CandidateError as error:
             return [StageResult("load", "its module is loaded", FINDING, cause=str(error))]
         session, results = stages.Session(candidate, self.shape, self.seed, assume), []
-        on_gpu = candidate.about["device"] == "cuda"
         for stage in [*stages.chosen(assume), *([stages.REPEATABLE] if deterministic else [])]:
             begin = time.monotonic()
-            if stage.gpu and not on_gpu:
-                results.append(StageResult(stage.name, stage.says, NOT_ASKED, cause="it needs tensors on a GPU"))
+            if missing := stage.missing(candidate.about):
+                results.append(StageResult(stage.name, stage.says, NOT_ASKED, cause=missing))
             else:
                 results.append(self._stage(stage, session, begin))
             if each is not None:

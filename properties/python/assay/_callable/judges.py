@@ -7,11 +7,11 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import threading
 
 from ..program import environment
 from ..worker import Channel
+from . import isolation
 
 ERROR = "error"  #: in the place of a verdict
 _TRIES = 2  #: of a candidate whose judge ended
@@ -28,7 +28,7 @@ class _Judge:
     def __init__(self, options):
         ours, theirs = socket.socketpair()
         with theirs:
-            command = [sys.executable, "-B", "-m", __package__ + ".judge_process", json.dumps(options)]
+            command = [*isolation.python("judge_process"), json.dumps(options)]
             self.process = subprocess.Popen(command, stdin=theirs, stdout=subprocess.DEVNULL, env=environment(), start_new_session=True)
         self.channel = Channel(ours.detach())
 

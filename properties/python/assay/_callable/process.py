@@ -9,7 +9,6 @@ import signal
 import socket
 import struct
 import subprocess
-import sys
 import tempfile
 import time
 
@@ -17,6 +16,7 @@ import numpy as np
 
 from ..program import environment
 from ..worker import Channel, plain
+from . import isolation
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _LOOK = 0.05  #: seconds between two looks at how much memory a candidate has
@@ -82,7 +82,7 @@ class Candidate:
             for fd, at in zip(copies, (3, 4)):
                 os.dup2(fd, at, inheritable=True)
 
-        command = [sys.executable, "-B", "-m", "assay._callable.child", self.target, "--device", self.device]
+        command = [*isolation.python("child"), self.target, "--device", self.device]
         command += [] if self.adapter is None else ["--adapter", self.adapter]
         self.process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=self.output, stderr=subprocess.STDOUT, start_new_session=True, pass_fds=(3, 4),

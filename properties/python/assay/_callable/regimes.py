@@ -7,11 +7,13 @@ import math
 @dataclasses.dataclass(frozen=True)
 class Regime:
     says: str  #: what is in it, for reports and pages
-    lengths: str = "full"  #: full, ragged (the first is not the longest), short (none is the longest) or empty (some are 0)
+    lengths: str = "full"  #: full, ragged (the first is not the longest), falling, short (none is the longest) or empty (some are 0)
     score: float = 1.0  #: standard deviation of scores
     value: float = 1.0  #: standard deviation of V
     strong: str = ""  #: "", first, last or edges: where each head has one key that outweighs all others
-    special: str = ""  #: "", equal (keys of a head are one key), magnitudes (of V, by head), nan (behind lengths), counts
+    special: str = ""  #: "", equal (keys of a head are one key), zero (the strong key is 0), magnitudes (of V, by head), nan (behind lengths), counts
+    shared: bool = False  #: tables of neighbours begin with the same pages
+    scale: float = 1.0  #: sm_scale, in multiples of 1 / sqrt(head_dim)
 
 
 REGIMES = {
@@ -25,6 +27,10 @@ REGIMES = {
     "small": Regime("q, k and v of 0.1 in standard deviation", score=0.01, value=0.1),
     "magnitudes": Regime("values of V from the smallest normal ones to the largest, by head", special="magnitudes"),
     "short": Regime("no request as long as the table", "short", strong="edges"),
+    "longest_first": Regime("requests by their length, the longest first", "falling", strong="edges"),
+    "shared_pages": Regime("tables of neighbours begin with the same pages", "ragged", strong="edges", shared=True),
+    "zero_key": Regime("a key of zeros outweighs all others, whose scores are below 0", "ragged", strong="edges", special="zero"),
+    "other_scale": Regime("sm_scale is not 1 / sqrt(head_dim)", scale=0.375),
     "equal_keys": Regime("all keys of a head are equal, so that weights are", "ragged", special="equal"),
     "counts": Regime("q is 0 and V says which key a row is: O counts how often each key counted", "ragged", special="counts"),
     "nan_behind": Regime("NaN behind each length, and in pages that no request has", "ragged", special="nan"),
@@ -45,10 +51,14 @@ def lengths(kind, shape, rng):
         return [most] * shape.batch
     top = most if kind != "short" else max(least, most // 2 + 1)
     edges = [1, slots + 1, slots, slots - 1, top - 1, top // 2, top // 2 + 1, 2 * slots + 1, 129, 64, top - slots]
-    drawn = [int(rng.integers(least, top + 1)) for _ in range(max(0, shape.batch - len(edges)))]
+    # Every second one is at no edge: a kernel may be right for lengths that it knows.
+    mixed = [n for edge in rng.permutation(edges) for n in (int(edge), int(rng.integers(least, top + 1)))]
+    mixed += [int(rng.integers(least, top + 1)) for _ in range(max(0, shape.batch - len(mixed)))]
     # The longest stands behind the first, which has a page and a slot.
-    all_of_them = [slots + 1, *([top] if kind == "ragged" and shape.batch > 1 else []), *edges, *drawn][: shape.batch]
-    made = [min(max(n, least), top) for n in all_of_them]
+    first = [slots + 1, *([top] if kind in ("ragged", "falling") and shape.batch > 1 else [])]
+    made = [min(max(n, least), top) for n in [*first, *mixed][: shape.batch]]
+    if kind == "falling":
+        made.sort(reverse=True)
     if kind == "empty":
         made[:: 3] = [0] * len(made[::3])
     return made

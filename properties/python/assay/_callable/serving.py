@@ -114,7 +114,7 @@ def serve(target, adapter, device, away):
         channel.send({"failed": _said(error)})
         return 1
     np.seterr(all="ignore")
-    channel.send({"ready": True, "tensors": type(served.tensors).__name__, "device": served.tensors.device, "isolation": away})
+    channel.send({"ready": True, "tensors": type(served.tensors).__name__, "device": served.tensors.device, "isolation": away, "parameters": sorted(set(served.caller.arguments.by_name.values()))})
     while (request := channel.receive()) is not None:
         room, _ = memory.room(request["bytes"])
         reply = {"reply": request["call"]}

@@ -13,7 +13,8 @@ from .regimes import REGIMES
 ASSUMPTIONS = {
     "no_empty_requests": ("empty",),
     "finite_pool": ("nan_behind", "after_nan"),
-    "full_lengths": ("one_changes", "ragged", "short", "equal_keys", "counts", "nan_behind", "empty", "new_lengths"),
+    "full_lengths": ("one_changes", "ragged", "short", "longest_first", "shared_pages", "zero_key", "equal_keys", "counts", "nan_behind", "empty",
+                     "new_lengths"),
     "one_shape": ("other_shape", "inputs_kept", "busy_first", "graph_other_shape"),
     "output_until_next_call": ("earlier_output",),
 }
@@ -44,6 +45,13 @@ class Stage:
     says: str
     run: typing.Callable  #: of a Session: yields Asked
     gpu: bool = False  #: whether it shows nothing without one
+    parameter: str = ""  #: what a function must have for it
+
+    def missing(self, about):
+        """Why it is not asked of a candidate, or ""."""
+        if self.gpu and about["device"] != "cuda":
+            return "it needs tensors on a GPU"
+        return f"the function has no {self.parameter}" if self.parameter and self.parameter not in about["parameters"] else ""
 
 
 class Session:
@@ -75,11 +83,11 @@ class Session:
         return Asked(given, self.candidate.call(given, **options))
 
 
-def _of_regime(name):
+def _of_regime(name, **more):
     def run(session):
         yield session.ask(session.inputs(name))
 
-    return Stage(name, REGIMES[name].says, run)
+    return Stage(name, REGIMES[name].says, run, **more)
 
 
 def _same_inputs(given, asked, what):
@@ -127,11 +135,14 @@ def _new_bytes(regime):
 
 
 def _one_changes(session):
-    """Calls that differ from the first in one element, or in one tensor alone: whoever recognises a call by others gives its output."""
+    """Calls that differ from the first in one element, in one tensor alone, or in the order of its rows: whoever recognises a call by less
+    than all gives its output."""
     first = session.inputs("strong_edges")
     session.ask(first)
     for name in ("q", "k_cache", "v_cache"):
         yield session.ask(session.with_one_other(first, name))
+        if len(getattr(first, name)) > 1:
+            yield session.ask(first.with_tensors(**{name: np.roll(getattr(first, name), 1, axis=0)}))
     yield session.ask(first.with_tensors(seq_lens=np.maximum(first.seq_lens // 2, session.shape.q_len).astype(np.int32)))
     if first.page_table is not None and session.shape.batch > 1:
         yield session.ask(first.with_tensors(page_table=np.roll(first.page_table, 1, axis=0)))
@@ -201,10 +212,11 @@ def _busy_first(session):
 
 STAGES = (
     *(_of_regime(name) for name in ("counts", "ordinary", "ragged", "strong_last", "strong_first", "strong_edges", "large_scores", "small",
-                                    "magnitudes", "short", "equal_keys")),
+                                    "magnitudes", "short", "longest_first", "shared_pages", "zero_key", "equal_keys")),
+    _of_regime("other_scale", parameter="sm_scale"),
     Stage("inputs_unchanged", "the call leaves its inputs as they were", _inputs_unchanged),
     Stage("inputs_kept", "inputs of the first call of a shape are as they were after a later one", _inputs_kept),
-    Stage("one_changes", "calls that differ in one element, or in one tensor alone", _one_changes),
+    Stage("one_changes", "calls that differ in one element, in one tensor alone, or in an order", _one_changes),
     Stage("new_values", "the same storage with other values, after 12 calls", _new_bytes("strong_edges")),
     Stage("new_lengths", "the same storage with other lengths and pages, after 12 calls", _new_bytes("ragged")),
     Stage("after_nan", "a call after one whose values were NaN", _after_nan),
