@@ -425,7 +425,7 @@ def right_till_its_output_is_kept(q, k_cache, v_cache, page_table, seq_lens, sm_
 
 
 #: Calls of a run of all stages without a GPU but the last.
-CALLS_BEFORE_THE_LAST = 54
+CALLS_BEFORE_THE_LAST = 61
 #: Each with the stage that must show it.
 BY_ONE_STAGE = {
     first_key_capped: "strong_first", last_key_capped: "strong_last", zeros_for_small_scores: "small", stride_of_the_longest: "short",
