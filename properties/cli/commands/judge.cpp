@@ -15,8 +15,8 @@ constexpr const char *kAbsent =
     " is a command of the Python package, which python3 does not find: pip install "
     "attention_assay-*.whl brings it, or pip install . at the root of assay's tree";
 
-/// Its arguments are what is said without the package, and those of assay. No module is found in the
-/// working folder, where a candidate may have left some.
+/// Its arguments are what is said without the package, and those of assay. No module is found in
+/// the working folder, where a candidate may have left some.
 constexpr const char *kPython = R"(
 import sys
 "" in sys.path[:1] and sys.path.pop(0)
