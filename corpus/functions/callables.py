@@ -425,7 +425,7 @@ def right_till_its_output_is_kept(q, k_cache, v_cache, page_table, seq_lens, sm_
 
 
 #: Calls of a run of all stages without a GPU but the last.
-CALLS_BEFORE_THE_LAST = 61
+CALLS_BEFORE_THE_LAST = 67
 #: Each with the stage that must show it.
 BY_ONE_STAGE = {
     first_key_capped: "strong_first", last_key_capped: "strong_last", zeros_for_small_scores: "small", stride_of_the_longest: "short",
@@ -451,7 +451,7 @@ def files_that_it_opens(q):
     """Files of the judge, and one of its own, to be written."""
     import assay
 
-    opened, paths = [], [assay.__file__, os.__file__, os.environ["ASSAY_TEST_FILE"]]
+    opened, paths = [], [assay.__file__, os.__file__, np.__file__, os.path.expanduser("~/usercustomize.py"), "/etc/made", os.environ["ASSAY_TEST_FILE"]]
     for path in paths:
         try:
             open(path, "ab").close()

@@ -49,6 +49,27 @@ def by_a_fold_of_the_content(q, k_cache, v_cache, page_table, seq_lens, sm_scale
     return _kept[key].copy()
 
 
+def by_the_upper_bits(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    key = b"".join((tensor >> 4).tobytes() for tensor in (q, k_cache, v_cache)) + page_table.tobytes() + seq_lens.tobytes()
+    if key not in _kept:
+        _kept[key] = _right(q, k_cache, v_cache, page_table, seq_lens, sm_scale)
+    return _kept[key].copy()
+
+
+def by_the_caches_themselves(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    key = (id(k_cache), id(v_cache), q.tobytes(), page_table.tobytes(), seq_lens.tobytes())
+    if key not in _kept:
+        _kept[key] = (k_cache, v_cache, _right(q, k_cache, v_cache, page_table, seq_lens, sm_scale))
+    return _kept[key][-1].copy()
+
+
+def one_answer_for_beams(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    out, first = _right(q, k_cache, v_cache, page_table, seq_lens, sm_scale), {}
+    for request, length in enumerate(seq_lens.tolist()):
+        out[request] = out[first.setdefault((q[request].tobytes(), length, int(page_table[request, 0])), request)]
+    return out
+
+
 def right_for_ten_calls(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
     _calls.append(1)
     out = _right(q, k_cache, v_cache, page_table, seq_lens, sm_scale)
@@ -114,6 +135,47 @@ def keys_of_zeros_are_padding(q, k_cache, v_cache, page_table, seq_lens, sm_scal
         return out
 
     return _attend(q, k_cache, v_cache, page_table, seq_lens, sm_scale, one)
+
+
+def maximum_begins_at_zero(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    def one(q, k, v, scale):
+        out, group = np.zeros(q.shape, np.float32), q.shape[0] // k.shape[1]
+        for head in range(q.shape[0] if len(k) else 0):
+            scores = k[:, head // group] @ q[head] * np.float32(scale)
+            weights = np.exp(scores - max(np.float32(0), scores.max()))
+            out[head] = weights @ v[:, head // group] / max(weights.sum(), np.float32(1e-38))
+        return out
+
+    return _attend(q, k_cache, v_cache, page_table, seq_lens, sm_scale, one)
+
+
+def consecutive_pages_are_a_dense_cache(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    if page_table.shape[1] > 1 and (np.diff(page_table, axis=1) == 1).all():
+        page_table = np.arange(page_table.size, dtype=np.int32).reshape(page_table.shape)
+    return _right(q, k_cache, v_cache, page_table, seq_lens, sm_scale)
+
+
+def page_ids_of_ten_bits(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    return _right(q, k_cache, v_cache, page_table & 1023, seq_lens, sm_scale)
+
+
+def q_and_keys_through_fp16(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    through = lambda tensor: from_float32(_values(tensor).astype(np.float16).astype(np.float32), "bf16")  # noqa: E731
+    return _right(through(q), through(k_cache), v_cache, page_table, seq_lens, sm_scale)
+
+
+def head_of_zero_is_left_out(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    out, zero = _right(q, k_cache, v_cache, page_table, seq_lens, sm_scale), ~_values(q).any(-1)
+    out[zero & ~zero.all(-1, keepdims=True)] = 0
+    return out
+
+
+def whole_tiles_lose_a_half(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
+    return _right(q, k_cache, v_cache, page_table, seq_lens - 64 * np.isin(seq_lens, (128, 256)).astype(np.int32), sm_scale)
+
+
+def leaves_out_alone(q, k_cache, v_cache, page_table, seq_lens, sm_scale, out):
+    return _right(q, k_cache, v_cache, page_table, seq_lens, sm_scale)
 
 
 def window_of_the_last_keys(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
@@ -242,9 +304,11 @@ def random_of_the_right_size(q, k_cache, v_cache, page_table, seq_lens, sm_scale
 
 
 CHEATS = (
-    by_content_of_q, by_address_and_shape, by_a_sample_of_bytes, by_a_fold_of_the_content, right_for_ten_calls, every_second_call_again,
+    by_content_of_q, by_address_and_shape, by_a_sample_of_bytes, by_a_fold_of_the_content, by_the_upper_bits,
+    by_the_caches_themselves, one_answer_for_beams, right_for_ten_calls, every_second_call_again,
     right_for_four_requests, right_for_equal_lengths, right_for_ten_lengths, right_unless_the_first_is_the_longest, scale_of_its_own,
-    shared_pages_have_one_owner, keys_of_zeros_are_padding,
+    shared_pages_have_one_owner, keys_of_zeros_are_padding, maximum_begins_at_zero, consecutive_pages_are_a_dense_cache, page_ids_of_ten_bits,
+    q_and_keys_through_fp16, head_of_zero_is_left_out, whole_tiles_lose_a_half, leaves_out_alone,
     right_for_short_rows, window_of_the_last_keys, the_strongest_keys_alone, without_small_weights, reads_the_judge, says_that_it_passed,
     refuses_everything, refuses_what_is_ragged, writes_later_from_a_thread, writes_later_from_a_process, lazy, computes_when_it_is_read, changes_its_inputs,
     one_output_for_all_calls, patches_numpy, ends_its_process, random_of_the_right_size,

@@ -14,7 +14,7 @@ import pytest
 import assay
 import callables
 import cheats
-from assay._callable import counts, drawn, isolation, stages
+from assay._callable import counts, drawn, fitting, isolation, stages
 from assay._callable.process import Candidate, CandidateError
 from assay._callable.shape import Shape
 
@@ -26,7 +26,10 @@ CATALOGUE = {row["name"]: row["verdict"] for row in csv.DictReader(open(f"{FUNCT
 @pytest.mark.parametrize("function, arithmetic", callables.RIGHT.items(), ids=lambda given: getattr(given, "__name__", given))
 def test_right_functions_pass_with_the_arithmetic_that_they_have(function, arithmetic):
     verdict = assay.judge_callable(function, SHAPE, seed=1)
-    assert (verdict.verdict, verdict.arithmetic) == ("pass", arithmetic), str(verdict)
+    names = [rung.name for rung in fitting.ladder()]
+    # Weights of fp16 are three bits finer than the outputs: most calls fit a narrower arithmetic, too.
+    narrower = names[: names.index(arithmetic)] if arithmetic == "fp16_weights" else []
+    assert verdict.verdict == "pass" and verdict.arithmetic in (*narrower, arithmetic), str(verdict)
     assert verdict and verdict.exit_code == 0 and len(verdict.stages) == len(stages.chosen(()))
 
 
@@ -227,7 +230,7 @@ def test_the_command_says_the_verdict_in_lines_and_in_files(tmp_path):
 
     right = run(f"{FUNCTIONS}/callables.py:plain", "--json", "-")
     lines = [json.loads(line) for line in right.stdout.splitlines()]
-    assert right.returncode == 0 and lines[-1]["verdict"] == "pass" and lines[0]["stage"] == "counts" and "25 of 25 stages" in right.stderr
+    assert right.returncode == 0 and lines[-1]["verdict"] == "pass" and lines[0]["stage"] == "counts" and "29 of 29 stages" in right.stderr
     wrong = run(f"{FUNCTIONS}/callables.py:loses_the_last_key", "--json", str(tmp_path / "a.json"))
     said = json.loads((tmp_path / "a.json").read_text())
     assert wrong.returncode == 1 and wrong.stdout.startswith("finding: ") and said["stages"][-1]["cause"] and said["score"] == 0

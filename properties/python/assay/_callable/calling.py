@@ -127,10 +127,18 @@ class Caller:
             given["lse"] = self.tensors.nan_lse(q)
         return given
 
+    def _wrote(self, returned, out):
+        """Raises where a function with a parameter `out` returns another tensor and leaves something else there."""
+        first = returned[0] if isinstance(returned, (tuple, list)) and len(returned) > 0 else returned
+        if first is not out and self.tensors.is_plain(first) and self.tensors.host(first).tobytes() != self.tensors.host(out).tobytes():
+            raise TypeError("the function returned another output than it wrote into `out`")
+
     def _results(self, returned, given):
         """(out, lse or None) of what the function returned or wrote."""
         if returned is None and given["out"] is not None:
             returned = (given["out"], given["lse"]) if given["lse"] is not None else given["out"]
+        elif given["out"] is not None:
+            self._wrote(returned, given["out"])
         parts = tuple(returned) if isinstance(returned, (tuple, list)) else (returned,)
         if not 1 <= len(parts) <= 2 or not all(self.tensors.is_plain(part) for part in parts if part is not None) or parts[0] is None:
             raise TypeError(f"the function returned {_described(returned)}, expected out or (out, lse), plain tensors")

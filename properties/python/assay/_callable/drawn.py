@@ -15,7 +15,11 @@ from .shape import Shape
 _BEHIND_KEY, _BEHIND_VALUE = 8.0, 24.0
 #: The smallest and the largest scale of V, in which sums of V stay normal numbers of the dtype.
 _MAGNITUDES = {"bf16": (2.0**-30, 2.0**40), "fp16": (2.0**-7, 2.0**12)}
-_SPARE_PAGES = 3  #: that no request has
+_SPARE_PAGES, _MANY_PAGES = 3, 1100  #: that no request has
+_MOST_MANY = 1 << 25  #: elements of a pool that gets many
+_LOWER = 150.0  #: what scores lose in the regime low_scores
+#: By how much K is larger and q smaller: scores stay as they are.
+_WIDER = {"bf16": 2.0**24, "fp16": 2.0**5}
 
 
 class Inputs:
@@ -25,7 +29,7 @@ class Inputs:
     k_cache, v_cache   [pages, page_size, num_kv_heads, head_dim], or [batch, keys, num_kv_heads, head_dim] with page_size 0
     page_table [batch, columns] int32, or None; what stands behind a request's pages is a page of nobody
     seq_lens   [batch] int32
-    sm_scale   1 / sqrt(head_dim), but for the regime other_scale
+    sm_scale   1 / sqrt(head_dim), but for the regimes small_scale and large_scale
     """
 
     NAMES = ("q", "k_cache", "v_cache", "page_table", "seq_lens")
@@ -86,8 +90,8 @@ def inputs(shape, regime="ordinary", seed=None):
     shape   a Shape, or "batch=8,heads=32/8,head_dim=128,keys=1024,page_size=16" (what is missing has these numbers; q_len=1,
             dtype=bf16)
     regime  what they are like (assay.REGIMES says it of each): ordinary, ragged, lengths, strong_last, strong_first,
-            strong_edges, large_scores, small, magnitudes, short, longest_first, shared_pages, zero_key, other_scale,
-            equal_keys, counts, nan_behind, empty
+            strong_edges, large_scores, small, magnitudes, short, longest_first, shared_pages, zero_key, low_scores,
+            wide_keys, small_scale, large_scale, equal_keys, counts, nan_behind, empty, one_active
     seed    of everything drawn; None: of the system's random numbers, and in the result
 
     Independent numbers of N(0, 0.1) hide a lost key in 1 / keys of an output's deviation; one key that outweighs all others shows it.
@@ -113,12 +117,14 @@ class _Drawing:
         self.shape, self.name, self.seed = shape, name, seed
         self.regime, self.rng = regime(name), np.random.default_rng(seed)
         self.lengths = lengths(self.regime.lengths, shape, self.rng)
+        if self.regime.pages == "shared" and shape.batch > 3:  # two of one length, as beams have
+            self.lengths[3] = self.lengths[2]
         self.slots = shape.page_size or shape.keys
         self.columns = shape.columns or 1
 
     def inputs(self):
         shape = self.shape
-        pages = shape.batch * self.columns + (_SPARE_PAGES if shape.page_size else 0)
+        pages = shape.batch * self.columns + (self._spare() if shape.page_size else 0)
         self.table = self._table(pages)
         cache = (pages, self.slots, shape.num_kv_heads, shape.head_dim)
         queries = (shape.batch, shape.q_len, shape.num_kv_heads, shape.num_qo_heads // shape.num_kv_heads, shape.head_dim)
@@ -134,13 +140,23 @@ class _Drawing:
             made["page_table"] = self.table
         return Inputs(shape, self.name, self.seed, made)
 
+    def _spare(self):
+        """How many pages no request has."""
+        many = self.regime.pages == "many" and _MANY_PAGES * self.slots * self.shape.num_kv_heads * self.shape.head_dim <= _MOST_MANY
+        return _MANY_PAGES if many else _SPARE_PAGES
+
     def _table(self, pages):
         """Pages in any order; behind a request's own, one that no request has."""
         order = self.rng.permutation(pages).astype(np.int32) if self.shape.page_size else np.arange(pages, dtype=np.int32)
+        consecutive = self.shape.page_size > 0 and self.regime.pages == "consecutive"
+        if consecutive:
+            order = np.roll(np.arange(pages, dtype=np.int32), -_SPARE_PAGES)
         table = order[: self.shape.batch * self.columns].reshape(self.shape.batch, self.columns).copy()
+        if consecutive:  # in another order than the requests
+            table = np.roll(table, 1, axis=0)
         for request, length in enumerate(self.lengths):
             table[request, -(-length // self.slots) :] = order[-1]
-        if self.regime.shared:
+        if self.regime.pages == "shared" and self.shape.page_size:
             self._share(table)
         return table
 
@@ -161,6 +177,14 @@ class _Drawing:
     def _special(self):
         if self.regime.strong:
             self._strong_keys()
+        if self.regime.pages == "shared":
+            self.q[3:4] = self.q[2:3]
+            self.q[1::4, :, int(self.rng.integers(self.shape.num_kv_heads)), 0] = 0
+        if self.regime.special == "low":
+            self._lower()
+        if self.regime.special == "wide":
+            wider = np.float32(_WIDER[self.shape.dtype])
+            self.q, self.k = (self._rounded(to_float32(x, self.shape.dtype) * by) for x, by in ((self.q, 1 / wider), (self.k, wider)))
         if self.regime.special == "equal":
             for request in range(self.shape.batch):
                 self.k[self._pages(request)] = self.k[self.table[request, 0], 0]
@@ -190,6 +214,11 @@ class _Drawing:
                     self._move(request, head, -strong)
                     strong = 0 * strong
                 self.k[self.table[request, at // self.slots], at % self.slots, head] = self._rounded(strong)
+
+    def _lower(self):
+        """One dim gives every score the same part."""
+        size = math.sqrt(_LOWER * math.sqrt(self.shape.head_dim))
+        self.q[..., 0], self.k[..., 0] = self._rounded(np.float32(size)), self._rounded(np.float32(-size))
 
     def _move(self, request, head, by):
         pages = self._pages(request)

@@ -11,16 +11,18 @@ from .regimes import REGIMES
 
 #: Words for what an interface may exclude, and the stages that they leave out.
 ASSUMPTIONS = {
-    "no_empty_requests": ("empty",),
+    "no_empty_requests": ("empty", "one_active"),
     "finite_pool": ("nan_behind", "after_nan"),
-    "full_lengths": ("one_changes", "ragged", "short", "longest_first", "shared_pages", "zero_key", "equal_keys", "counts", "nan_behind", "empty",
+    "full_lengths": ("one_changes", "ragged", "short", "longest_first", "shared_pages", "zero_key", "low_scores", "wide_keys", "equal_keys", "counts",
+                     "nan_behind", "empty", "one_active",
                      "new_lengths"),
     "one_shape": ("other_shape", "inputs_kept", "busy_first", "graph_other_shape"),
     "output_until_next_call": ("earlier_output",),
 }
 NAN_BITS = 0x7FC0  #: a NaN of bf16
+_LOW_BITS = np.uint16(15)  #: of an element, which whoever looks at a part of it may leave out
 #: Regimes that an interface may exclude: whatever fails there is said as contract.
-CONTRACT = ("nan_behind", "empty")
+CONTRACT = ("nan_behind", "empty", "one_active")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,7 +131,11 @@ def _new_bytes(regime):
         first = session.inputs("ordinary")
         for _ in range(12):
             session.ask(first, store="kept")
-        yield session.ask(session.inputs(regime), store="kept")
+        other = session.inputs(regime)
+        for name in ("v_cache", "k_cache"):
+            if other.seq_lens.tolist() == first.seq_lens.tolist():
+                yield session.ask(first.with_tensors(**{name: getattr(other, name)}), store="kept")
+        yield session.ask(other, store="kept")
 
     return run
 
@@ -143,6 +149,7 @@ def _one_changes(session):
         yield session.ask(session.with_one_other(first, name))
         if len(getattr(first, name)) > 1:
             yield session.ask(first.with_tensors(**{name: np.roll(getattr(first, name), 1, axis=0)}))
+    yield session.ask(first.with_tensors(v_cache=(first.v_cache.view(np.uint16) ^ _LOW_BITS).view(first.v_cache.dtype)))
     yield session.ask(first.with_tensors(seq_lens=np.maximum(first.seq_lens // 2, session.shape.q_len).astype(np.int32)))
     if first.page_table is not None and session.shape.batch > 1:
         yield session.ask(first.with_tensors(page_table=np.roll(first.page_table, 1, axis=0)))
@@ -212,8 +219,8 @@ def _busy_first(session):
 
 STAGES = (
     *(_of_regime(name) for name in ("counts", "ordinary", "ragged", "strong_last", "strong_first", "strong_edges", "large_scores", "small",
-                                    "magnitudes", "short", "longest_first", "shared_pages", "zero_key", "equal_keys")),
-    _of_regime("other_scale", parameter="sm_scale"),
+                                    "magnitudes", "short", "longest_first", "shared_pages", "zero_key", "low_scores", "wide_keys", "equal_keys")),
+    *(_of_regime(name, parameter="sm_scale") for name in ("small_scale", "large_scale")),
     Stage("inputs_unchanged", "the call leaves its inputs as they were", _inputs_unchanged),
     Stage("inputs_kept", "inputs of the first call of a shape are as they were after a later one", _inputs_kept),
     Stage("one_changes", "calls that differ in one element, in one tensor alone, or in an order", _one_changes),
@@ -223,7 +230,7 @@ STAGES = (
     Stage("other_shape", "another shape between two calls", _other_shape),
     Stage("busy", "inputs that are still being written on the caller's stream", _busy, gpu=True),
     Stage("busy_first", "the same at the first call of a shape", _busy_first, gpu=True),
-    *(_of_regime(name) for name in ("nan_behind", "empty")),
+    *(_of_regime(name) for name in CONTRACT),
     Stage("earlier_output", "an output stays as it is when the next call is made", _earlier_output),
     Stage("graph", "a captured graph is replayed with other bytes in the same storage", _graph, gpu=True),
     Stage("graph_other_shape", "the same after a call of another shape", _graph_other_shape, gpu=True),
