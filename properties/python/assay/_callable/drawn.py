@@ -15,8 +15,8 @@ from .shape import Shape
 _BEHIND_KEY, _BEHIND_VALUE = 8.0, 24.0
 #: The smallest and the largest scale of V, in which sums of V stay normal numbers of the dtype.
 _MAGNITUDES = {"bf16": (2.0**-30, 2.0**40), "fp16": (2.0**-7, 2.0**12)}
-_SPARE_PAGES, _MANY_PAGES = 3, 1100  #: that no request has
-_MOST_MANY = 1 << 25  #: elements of a pool that gets many
+_SPARE_PAGES = 3  #: that no request has
+_MANY_PAGES, _MOST_MANY = 1100, 1 << 25  #: pages of a pool that has many, and elements of one that may
 _LOWER = 150.0  #: what scores lose in the regime low_scores
 #: By how much K is larger and q smaller: scores stay as they are.
 _WIDER = {"bf16": 2.0**24, "fp16": 2.0**5}
@@ -143,7 +143,7 @@ class _Drawing:
     def _spare(self):
         """How many pages no request has."""
         many = self.regime.pages == "many" and _MANY_PAGES * self.slots * self.shape.num_kv_heads * self.shape.head_dim <= _MOST_MANY
-        return _MANY_PAGES if many else _SPARE_PAGES
+        return max(_SPARE_PAGES, _MANY_PAGES - self.shape.batch * self.columns) if many else _SPARE_PAGES
 
     def _table(self, pages):
         """Pages in any order; behind a request's own, one that no request has."""

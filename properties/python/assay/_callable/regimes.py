@@ -20,7 +20,7 @@ REGIMES = {
     "ordinary": Regime("all requests as long as the table, N(0, 1)"),
     "ragged": Regime("lengths of 1 to all keys, the first not the longest; one key of each head outweighs all others", "ragged", strong="edges"),
     "lengths": Regime("lengths of 1 to all keys, N(0, 1)", "ragged"),
-    "strong_last": Regime("the last key of each request outweighs all others; the pool has a thousand pages more", strong="last", pages="many"),
+    "strong_last": Regime("the last key of each request outweighs all others; the pool has a thousand pages", strong="last", pages="many"),
     "strong_first": Regime("the first key of each request outweighs all others; its pages are consecutive", strong="first", pages="consecutive"),
     "strong_edges": Regime("one key of each head, at an edge of a page, tile or split, outweighs all others", strong="edges"),
     "large_scores": Regime("scores of 32 in standard deviation", score=32.0),
