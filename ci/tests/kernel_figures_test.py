@@ -4,6 +4,7 @@
 import contextlib
 import ctypes
 import io
+import os
 import pathlib
 import struct
 import sys
@@ -154,6 +155,56 @@ class Faults(unittest.TestCase):
             code, _, read, table = ran(*words, table=rows[:3])
             self.assertIn(said, code)
             self.assertEqual((read, len(table)), ([], 4))
+
+
+
+class Sources(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.source, self.binary = self.folder / "kernel.cuh", self.folder / "library.so"
+        self.source.write_text("one")
+        self.binary.write_text("built")
+        nvcc = self.folder / "nvcc"
+        nvcc.write_text("#!/bin/sh\necho 'release 13.0, V13.0.88'\n")
+        nvcc.chmod(0o755)
+        self.nvcc = nvcc
+        for name, value in (("RECORD", str(self.folder / "record")), ("sources", lambda: [str(self.source)])):
+            self.enterContext(mock.patch.object(kernel_figures, name, value))
+        self.enterContext(mock.patch.object(kernel_figures.shutil, "which", lambda _: str(nvcc)))
+
+    def unchanged(self, arch="sm_90"):
+        with mock.patch.object(sys, "argv", ["kernel_figures.py", "--unchanged", arch]), self.assertRaises(SystemExit) as ended:
+            kernel_figures.main()
+        return not ended.exception.code
+
+    def test_a_source_another_nvcc_and_what_was_never_recorded_are_seen(self):
+        self.assertFalse(self.unchanged())
+        kernel_figures.record("sm_90", self.binary)
+        self.assertTrue(self.unchanged())
+        self.assertFalse(self.unchanged("sm_80"))
+        self.source.write_text("two")
+        self.assertFalse(self.unchanged())
+        self.source.write_text("one")
+        self.assertTrue(self.unchanged())
+        self.nvcc.write_text("#!/bin/sh\necho 'release 13.1, V13.1.5'\n")
+        self.assertFalse(self.unchanged())
+
+    def test_a_library_older_than_a_source_is_not_recorded(self):
+        later = self.binary.stat().st_mtime + 10
+        os.utime(self.source, (later, later))
+        with self.assertRaisesRegex(SystemExit, "build it first"):
+            kernel_figures.record("sm_90", self.binary)
+        self.assertFalse((self.folder / "record").exists())
+
+    def test_the_tree_has_sources_of_kernels_and_none_of_tests(self):
+        listed = self.real_sources()
+        self.assertIn("kernels/decode/paged_attention_v2.cuh", listed)
+        self.assertIn("kernels/decode/instantiations.def", listed)
+        self.assertFalse([name for name in listed if "/tests/" in name or "/simt/" in name])
+
+    @staticmethod
+    def real_sources(real=kernel_figures.sources):
+        return real()
 
 
 if __name__ == "__main__":
