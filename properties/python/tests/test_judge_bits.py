@@ -68,7 +68,7 @@ def test_a_part_of_a_batch_has_its_own_shape():
 ], ids=lambda given: getattr(given, "__name__", ""))  # fmt: skip
 def test_what_the_bits_follow_is_said(function, said):
     with pytest.raises(assay.BitsError, match=said) as error:
-        assay.assert_batch_invariant(function, SHAPE, seed=1, device="numpy")
+        assay.assert_batch_invariant(function, SHAPE, seed=1, device="numpy", draws=6)  # pages may lie elsewhere and be even as before
     assert "the batch is inside" in str(error.value) and "head" in str(error.value)
 
 
