@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions that are right as long as somebody looks in the usual way: none of them may pass."""
 import hashlib
+import inspect
 import mmap
 import os
 import sys
@@ -112,6 +113,13 @@ def right_unless_the_first_is_the_longest(q, k_cache, v_cache, page_table, seq_l
 
 def scale_of_its_own(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
     return _right(q, k_cache, v_cache, page_table, seq_lens, q.shape[-1] ** -0.5)
+
+
+def hides_its_scale(q, k_cache, v_cache, page_table, seq_lens, sm_scale=None):
+    return _right(q, k_cache, v_cache, page_table, seq_lens, q.shape[-1] ** -0.5)
+
+
+hides_its_scale.__signature__ = inspect.signature(lambda q, k_cache, v_cache, page_table, seq_lens: None)
 
 
 def shared_pages_have_one_owner(q, k_cache, v_cache, page_table, seq_lens, sm_scale):
@@ -306,7 +314,7 @@ def random_of_the_right_size(q, k_cache, v_cache, page_table, seq_lens, sm_scale
 CHEATS = (
     by_content_of_q, by_address_and_shape, by_a_sample_of_bytes, by_a_fold_of_the_content, by_the_upper_bits,
     by_the_caches_themselves, one_answer_for_beams, right_for_ten_calls, every_second_call_again,
-    right_for_four_requests, right_for_equal_lengths, right_for_ten_lengths, right_unless_the_first_is_the_longest, scale_of_its_own,
+    right_for_four_requests, right_for_equal_lengths, right_for_ten_lengths, right_unless_the_first_is_the_longest, scale_of_its_own, hides_its_scale,
     shared_pages_have_one_owner, keys_of_zeros_are_padding, maximum_begins_at_zero, consecutive_pages_are_a_dense_cache, page_ids_of_ten_bits,
     q_and_keys_through_fp16, head_of_zero_is_left_out, whole_tiles_lose_a_half, leaves_out_alone,
     right_for_short_rows, window_of_the_last_keys, the_strongest_keys_alone, without_small_weights, reads_the_judge, says_that_it_passed,

@@ -27,16 +27,25 @@ _OURS = {**{other: ours(other) for other in OTHERS if ours(other) in NAMES},
 _IN_ORDER = ("q", "k_cache", "v_cache", "page_table", "seq_lens")
 
 
+def _hidden(function, signature):
+    """Parameters of its code that a signature set by hand leaves out: nobody would ask what they do."""
+    code = getattr(function, "__code__", None)
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if code and hasattr(function, "__signature__") else ()
+    return [name for name in names if name in _OURS and name not in signature]
+
+
 class Arguments:
     """How a function is called: by name where it has names that are known, else in the order of _IN_ORDER."""
 
     def __init__(self, function):
         try:
-            parameters = inspect.signature(function).parameters.values()
+            signature = inspect.signature(function).parameters
         except (TypeError, ValueError):  # of a compiled function nothing is known
             self.names, self.by_name = None, {}
             return
-        named = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+        if hidden := _hidden(function, signature):
+            raise TypeError(f"the function takes {hidden[0]!r}, which its signature hides")
+        named = [p for p in signature.values() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
         self.by_name = {p.name: _OURS[p.name] for p in named if p.name in _OURS and p.kind is not p.POSITIONAL_ONLY}
         unknown = [p.name for p in named if p.name not in self.by_name and p.default is p.empty]
         if self.by_name and unknown:
