@@ -10,8 +10,8 @@ block of it does not fit into the registers of an SM, when the figures differ fr
 the stripped binary is larger than MAX_BYTES. --only sm_90: of one architecture, which is all that BINARY
 holds. --write makes the table from the binary.
 
---record notes in kernels/decode/figures.sources from which sources and with which nvcc the compared binary was built.
---unchanged says by exit code 0 that both are still those: nothing needs to be compiled then to know the figures.
+--record notes in kernels/decode/figures.sources from which sources and with which nvcc the compared binary was built, and
+the table. --unchanged says by exit code 0 that all are still those: nothing needs to be compiled then to know the figures.
 
 Reads the cubins inside the binary itself, because cuobjdump does not come with every toolkit that
 can compile: .nv_fatbin holds fat binaries, these one cubin per architecture (plain or zstd), a cubin
@@ -193,17 +193,17 @@ def faults(rows, table, size):
 
 def sources():
     """Everything of the tree that decides what nvcc makes of the kernels."""
-    listed = subprocess.run(["git", "ls-files", "kernels", "ci/cmake"], capture_output=True, text=True, check=True).stdout.split()
-    suffixes = (".h", ".cuh", ".cu", ".inl", ".def", ".in", ".cmake", "CMakeLists.txt")
+    listed = subprocess.run(["git", "ls-files", "kernels", "ci/cmake", "CMakeLists.txt", "CMakePresets.json"], capture_output=True, text=True, check=True).stdout.split()
+    suffixes = (".h", ".cuh", ".cu", ".inl", ".def", ".in", ".cmake", "CMakeLists.txt", "CMakePresets.json")
     return [name for name in listed if name.endswith(suffixes) and not any(part in name for part in NOT_COMPILED)]
 
 
 def state_of_sources():
-    """The version of nvcc, and a digest of the sources."""
+    """The version of nvcc, and a digest of the sources and of the table."""
     nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
     said = subprocess.run([nvcc, "--version"], capture_output=True, text=True, check=True).stdout
     digest = hashlib.sha256()
-    for name in sources():
+    for name in [*sources(), TABLE]:
         with open(name, "rb") as f:
             digest.update(name.encode() + b"\0" + hashlib.sha256(f.read()).digest())
     return re.search(r"V[\d.]+", said)[0], digest.hexdigest()

@@ -168,7 +168,9 @@ class Sources(unittest.TestCase):
         nvcc.write_text("#!/bin/sh\necho 'release 13.0, V13.0.88'\n")
         nvcc.chmod(0o755)
         self.nvcc = nvcc
-        for name, value in (("RECORD", str(self.folder / "record")), ("sources", lambda: [str(self.source)])):
+        self.table = self.folder / "figures.csv"
+        self.table.write_text("sm_90,kernel,64,256,64,0,0")
+        for name, value in (("RECORD", str(self.folder / "record")), ("TABLE", str(self.table)), ("sources", lambda: [str(self.source)])):
             self.enterContext(mock.patch.object(kernel_figures, name, value))
         self.enterContext(mock.patch.object(kernel_figures.shutil, "which", lambda _: str(nvcc)))
 
@@ -177,7 +179,7 @@ class Sources(unittest.TestCase):
             kernel_figures.main()
         return not ended.exception.code
 
-    def test_a_source_another_nvcc_and_what_was_never_recorded_are_seen(self):
+    def test_a_source_the_table_another_nvcc_and_what_was_never_recorded_are_seen(self):
         self.assertFalse(self.unchanged())
         kernel_figures.record("sm_90", self.binary)
         self.assertTrue(self.unchanged())
@@ -185,6 +187,11 @@ class Sources(unittest.TestCase):
         self.source.write_text("two")
         self.assertFalse(self.unchanged())
         self.source.write_text("one")
+        self.assertTrue(self.unchanged())
+        figures = self.table.read_text()
+        self.table.write_text(figures.replace("64,0,0", "65,0,0"))
+        self.assertFalse(self.unchanged())
+        self.table.write_text(figures)
         self.assertTrue(self.unchanged())
         self.nvcc.write_text("#!/bin/sh\necho 'release 13.1, V13.1.5'\n")
         self.assertFalse(self.unchanged())
