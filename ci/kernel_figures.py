@@ -10,8 +10,9 @@ block of it does not fit into the registers of an SM, when the figures differ fr
 the stripped binary is larger than MAX_BYTES. --only sm_90: of one architecture, which is all that BINARY
 holds. --write makes the table from the binary.
 
---record notes in kernels/decode/figures.sources from which sources and with which nvcc the compared binary was built, and
-the table. --unchanged says by exit code 0 that all are still those: nothing needs to be compiled then to know the figures.
+--record has ninja bring the binary up to date, and notes in kernels/decode/figures.sources from which sources, with which
+nvcc and with which table it was compared. --unchanged says by exit code 0 that all are still those: nothing needs to be
+compiled then to know the figures.
 
 Reads the cubins inside the binary itself, because cuobjdump does not come with every toolkit that
 can compile: .nv_fatbin holds fat binaries, these one cubin per architecture (plain or zstd), a cubin
@@ -217,11 +218,19 @@ def recorded():
         return {arch: (nvcc, digest) for arch, nvcc, digest in map(str.split, f)}
 
 
-def record(arch, binary):
-    """Notes today's sources as those of a binary that is younger than all of them."""
-    newer = [name for name in sources() if os.path.getmtime(name) > os.path.getmtime(binary)]
-    if newer:
-        sys.exit(f"kernel_figures: {newer[0]} is newer than {binary}: build it first")
+def build(binary):
+    """Has ninja build a binary anew where a source has changed."""
+    path = os.path.realpath(binary)
+    folder = os.path.dirname(path)
+    while not os.path.exists(os.path.join(folder, "build.ninja")):
+        if folder == os.path.dirname(folder):
+            sys.exit(f"kernel_figures: {binary} lies in no folder of a build: nobody knows of which sources it is")
+        folder = os.path.dirname(folder)
+    subprocess.run(["ninja", "-C", folder, os.path.relpath(path, folder)], stdout=subprocess.DEVNULL, check=True)
+
+
+def record(arch):
+    """Notes today's sources as those of the binary that was compared."""
     rows = {**recorded(), arch: state_of_sources()}
     with open(RECORD, "w") as f:
         f.writelines(f"{name} {nvcc} {digest}\n" for name, (nvcc, digest) in sorted(rows.items()))
@@ -241,6 +250,8 @@ def main():
     if len(arguments) > 2 or any(a.startswith("-") for a in arguments) or "--record" in sys.argv and not only:
         sys.exit(__doc__)
     binary, table_path = (arguments + [BINARY, TABLE][len(arguments) :])[:2]
+    if "--record" in sys.argv:
+        build(binary)
     rows = read_binary(binary)
     if "--write" in sys.argv:
         text = io.StringIO()
@@ -259,7 +270,7 @@ def main():
         print(f"{len(found)} faults; figures meant to change: ci/kernel_figures.py --write, commit {table_path}")
         sys.exit(1)
     if "--record" in sys.argv:
-        record(only, binary)
+        record(only)
     most = max(int(row[4]) for row in rows)
     print(
         f"figures of {len(rows)} kernels as in {table_path}: no stack, {most} registers at most; "

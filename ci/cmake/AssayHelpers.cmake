@@ -79,12 +79,17 @@ function(assay_fuzz_hears target what)
 endfunction()
 
 # assay_find_python()  the tests' Pythons: ASSAY_PYTHON, the system's, and ASSAY_TORCH_PYTHON, that of the environment variable of
-#     this name (ci/torch.sh makes one with torch), else the system's: tests that need torch are then skipped.
+#     this name (ci/torch.sh makes one with torch), else the system's: tests that need torch are then skipped. ASSAY_PYTEST is the
+#     command that runs a file of tests, without those marked nightly where ASSAY_NIGHTLY is not set.
 macro(assay_find_python)
   find_program(ASSAY_PYTHON python3 HINTS /usr/bin REQUIRED)
   set(ASSAY_TORCH_PYTHON ${ASSAY_PYTHON})
   if(DEFINED ENV{ASSAY_TORCH_PYTHON})
     set(ASSAY_TORCH_PYTHON $ENV{ASSAY_TORCH_PYTHON})
+  endif()
+  set(ASSAY_PYTEST ${ASSAY_TORCH_PYTHON} -B -m pytest -q -rs -p no:cacheprovider)
+  if("$ENV{ASSAY_NIGHTLY}" STREQUAL "")
+    list(APPEND ASSAY_PYTEST -m "not nightly")
   endif()
 endmacro()
 

@@ -163,7 +163,6 @@ class Sources(unittest.TestCase):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.source, self.binary = self.folder / "kernel.cuh", self.folder / "library.so"
         self.source.write_text("one")
-        self.binary.write_text("built")
         nvcc = self.folder / "nvcc"
         nvcc.write_text("#!/bin/sh\necho 'release 13.0, V13.0.88'\n")
         nvcc.chmod(0o755)
@@ -181,7 +180,7 @@ class Sources(unittest.TestCase):
 
     def test_a_source_the_table_another_nvcc_and_what_was_never_recorded_are_seen(self):
         self.assertFalse(self.unchanged())
-        kernel_figures.record("sm_90", self.binary)
+        kernel_figures.record("sm_90")
         self.assertTrue(self.unchanged())
         self.assertFalse(self.unchanged("sm_80"))
         self.source.write_text("two")
@@ -196,12 +195,17 @@ class Sources(unittest.TestCase):
         self.nvcc.write_text("#!/bin/sh\necho 'release 13.1, V13.1.5'\n")
         self.assertFalse(self.unchanged())
 
-    def test_a_library_older_than_a_source_is_not_recorded(self):
-        later = self.binary.stat().st_mtime + 10
-        os.utime(self.source, (later, later))
-        with self.assertRaisesRegex(SystemExit, "build it first"):
-            kernel_figures.record("sm_90", self.binary)
-        self.assertFalse((self.folder / "record").exists())
+    def test_what_is_recorded_was_built_of_today_s_sources(self):
+        with self.assertRaisesRegex(SystemExit, "lies in no folder of a build"):
+            kernel_figures.build(self.binary)
+        (self.folder / "build.ninja").touch()
+        inside = self.folder / "kernels/library.so"
+        inside.parent.mkdir()
+        inside.touch()
+        with mock.patch.object(kernel_figures.subprocess, "run") as ran:
+            kernel_figures.build(inside)
+        self.assertEqual(ran.call_args[0][0], ["ninja", "-C", os.path.realpath(self.folder), "kernels/library.so"])
+        self.assertTrue(ran.call_args[1]["check"])
 
     def test_the_tree_has_sources_of_kernels_and_none_of_tests(self):
         listed = self.real_sources()

@@ -20,6 +20,7 @@ sys.path.insert(0, str(ROOT / "ci"))
 import machine_mutants  # noqa: E402
 import order_sites  # noqa: E402
 import wrong  # noqa: E402
+from in_folder import InFolder  # noqa: E402
 from mutation import compile, usual_rules  # noqa: E402
 from mutation.catalog import Mutant  # noqa: E402
 
@@ -47,19 +48,6 @@ def ended(call, *arguments):
 def mutant(name, find="x * 2", replace="x * 3", file="kernels/a.h", group="plan", operator="sync_removal", kernels="v2", line=3, at=None, kind="expression"):
     at = HEADER.find(find) if at is None else at
     return Mutant(name, file, line, at, kind, find, replace, group, operator, kernels, f"{operator}: {find} becomes {replace}")
-
-
-class InFolder(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.root = pathlib.Path(folder.name).resolve()
-
-    def write(self, name, text):
-        path = self.root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-        return path
 
 
 class Compiled(InFolder):

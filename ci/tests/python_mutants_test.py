@@ -15,6 +15,7 @@ from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import python_mutants  # noqa: E402
+from in_folder import InFolder  # noqa: E402
 
 #: Stands for coverage: of a file the second line is run by every test, and others by none.
 COVERAGE = """import json, pathlib
@@ -41,18 +42,7 @@ def text_of(call, *arguments):
     return said.getvalue()
 
 
-class Rooms(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.root = pathlib.Path(folder.name).resolve()
-
-    def write(self, name, text):
-        path = self.root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-        return path
-
+class Rooms(InFolder):
     def test_a_room_of_python_is_tried(self):
         test = "import sys\nsys.path.insert(0, 'ci')\nimport a\nsys.exit(a.value(2) != 3)\n"
         files = {"ci/a.py": "def value(x):\n    y = 7\n    while x < 0:\n        x = x\n    return x + 1\n", "ci/tests/a_test.py": test, "ci/tests/programs_test.py": "", "ci/other.py": "x = 1\n"}

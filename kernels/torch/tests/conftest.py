@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """On CPU tensors everywhere, and on CUDA tensors where a GPU answers (ASSAY_LIBRARY_SIMT, ASSAY_LIBRARY_CUDA: the libraries)."""
-import os
 import pathlib
 import sys
 
@@ -11,15 +10,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parents[1] / "bench")]
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "nightly: takes long, and others of its kind run at every change (ASSAY_NIGHTLY=1 runs it)")
-
-
-def pytest_collection_modifyitems(config, items):
-    if os.environ.get("ASSAY_NIGHTLY"):
-        return
-    left_out = [item for item in items if item.get_closest_marker("nightly")]
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if item not in left_out]
+    config.addinivalue_line("markers", "nightly: takes long, and others of its kind run at every change (AssayHelpers.cmake)")
 
 
 def pytest_generate_tests(metafunc):

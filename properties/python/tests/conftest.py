@@ -15,15 +15,7 @@ pytest_plugins = ["pytester"]
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "nightly: takes long, and others of its kind run at every change (ASSAY_NIGHTLY=1 runs it)")
-
-
-def pytest_collection_modifyitems(config, items):
-    if os.environ.get("ASSAY_NIGHTLY"):
-        return
-    left_out = [item for item in items if item.get_closest_marker("nightly")]
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if item not in left_out]
+    config.addinivalue_line("markers", "nightly: takes long, and others of its kind run at every change (AssayHelpers.cmake)")
 
 
 @pytest.fixture(autouse=True)

@@ -143,24 +143,25 @@ def test_what_is_said_about_counts_is_true():
     assert whole > 150, (said, whole)
 
 
-def test_a_candidate_sees_no_process_but_its_own():
-    with Candidate(f"{FUNCTIONS}/callables.py:processes_that_it_sees") as candidate:
+def raised_apart(name, said):
+    """What a function raises in namespaces of its own."""
+    with Candidate(f"{FUNCTIONS}/callables.py:{name}") as candidate:
         candidate.start()
-        if candidate.about["isolation"] != isolation.NAMESPACES:
+        if candidate.about["isolation"] == isolation.PROCESS:
             pytest.skip("no namespaces for ordinary processes here")
-        with pytest.raises(CandidateError, match=r"raised|\['1', '2'\]"):
+        assert candidate.about["isolation"] == isolation.NAMESPACES
+        with pytest.raises(CandidateError, match=said):
             candidate.call(assay.inputs(SHAPE, seed=1))
+
+
+def test_a_candidate_sees_no_process_but_its_own():
+    raised_apart("processes_that_it_sees", r"raised|\['1', '2'\]")
 
 
 def test_a_candidate_writes_to_no_file_of_the_judge(tmp_path, monkeypatch):
     (tmp_path / "mine").touch()
     monkeypatch.setenv("ASSAY_TEST_FILE", str(tmp_path / "mine"))
-    with Candidate(f"{FUNCTIONS}/callables.py:files_that_it_opens") as candidate:
-        candidate.start()
-        if candidate.about["isolation"] != isolation.NAMESPACES:
-            pytest.skip("no namespaces for ordinary processes here")
-        with pytest.raises(CandidateError, match=rf"RuntimeError: \['{tmp_path}/mine'\]"):
-            candidate.call(assay.inputs(SHAPE, seed=1))
+    raised_apart("files_that_it_opens", rf"RuntimeError: \['{tmp_path}/mine'\]")
 
 
 def test_a_candidate_has_its_channel_its_memory_and_nothing_else(tmp_path):
